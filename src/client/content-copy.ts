@@ -34,30 +34,37 @@ interface OpenCopy {
   changed: boolean;
 }
 
-export type ContentCopy = ReturnType<typeof createContentCopy>;
-
 /**
  * Copies the response of a URL to a directory: the content as `HEX.jsonl` by its SHA-256, with a record of its
  * source. Damaged content is fetched again. Several processes may share the directory; open content stays readable
  * when another process replaces it.
  */
-export function createContentCopy(directory: string, url: string, maxBytes: number) {
-  const recordFile = path.join(directory, `${createHash('sha256').update(url).digest('hex')}.json`);
+export class ContentCopy {
+  readonly #directory: string;
+  readonly #url: string;
+  readonly #maxBytes: number;
+  readonly #recordFile: string;
   /** Identity of a file that was read completely and verified. */
-  let verified = '';
+  #verified = '';
 
-  return { open: openCopy };
+  constructor(directory: string, url: string, maxBytes: number) {
+    this.#directory = directory;
+    this.#url = url;
+    this.#maxBytes = maxBytes;
+    const name = createHash('sha256').update(url).digest('hex');
+    this.#recordFile = path.join(directory, `${name}.json`);
+  }
 
   /**
    * Updates the copy with one conditional request, and opens it. Throws as `request`, OpmateError IO for a directory
    * that is not writable, LIMIT for oversized content.
    */
-  async function openCopy(
+  async open(
     request: (validators: Validators | undefined) => Promise<TransportResponse>,
     signal: AbortSignal | undefined,
   ): Promise<OpenCopy> {
-    const record = await readRecord();
-    const handle = record && (await openVerified(record, signal));
+    const record = await this.#readRecord();
+    const handle = record && (await this.#openVerified(record, signal));
     let response: TransportResponse;
     try {
       response = await request(handle && record?.validators);
@@ -70,22 +77,22 @@ export function createContentCopy(directory: string, url: string, maxBytes: numb
       return { handle, hash: record.hash, changed: false };
     }
     await handle?.close();
-    return store(response, record);
+    return this.#store(response, record);
   }
 
-  async function store(response: TransportResponse, before: CopyRecord | undefined): Promise<OpenCopy> {
-    const temporary = path.join(directory, stagingName());
+  async #store(response: TransportResponse, before: CopyRecord | undefined): Promise<OpenCopy> {
+    const temporary = path.join(this.#directory, stagingName());
     let handle: FileHandle | undefined;
     try {
-      await makeDirectory(directory);
-      await sweepLeftovers(directory);
+      await makeDirectory(this.#directory);
+      await sweepLeftovers(this.#directory);
       handle = await open(temporary, 'wx+', 0o644);
       const digest = createHash('sha256');
       let size = 0;
       for await (const chunk of response.body as AsyncIterable<Buffer>) {
-        if (size + chunk.length > maxBytes) {
-          throw new LimitError(`response larger than ${maxBytes} bytes`, {
-            subject: formatLabel(url),
+        if (size + chunk.length > this.#maxBytes) {
+          throw new LimitError(`response larger than ${this.#maxBytes} bytes`, {
+            subject: formatLabel(this.#url),
             hint: 'raise maxBytes if you trust the server',
           });
         }
@@ -95,33 +102,30 @@ export function createContentCopy(directory: string, url: string, maxBytes: numb
       }
       await handle.sync();
       const hash = digestPrefix + digest.digest('hex');
-      await moveWhole(temporary, getFile(hash));
-      await writeRecord({ url, hash, size, validators: getValidators(response) });
+      await moveWhole(temporary, this.#getFile(hash));
+      await this.#writeRecord({ url: this.#url, hash, size, validators: getValidators(response) });
       const changed = before?.hash !== hash;
-      if (changed && before !== undefined) await rm(getFile(before.hash), { force: true });
-      verified = await readIdentity(handle, hash);
+      if (changed && before !== undefined) await rm(this.#getFile(before.hash), { force: true });
+      this.#verified = await readIdentity(handle, hash);
       return { handle, hash, changed };
     } catch (error) {
       response.body.destroy();
       await handle?.close();
       await rm(temporary, { force: true }).catch(() => undefined);
-      throw writeError(directory, error);
+      throw writeError(this.#directory, error);
     }
   }
 
   /** Opens the content of a record, if it exists and is valid. */
-  async function openVerified(
-    record: CopyRecord,
-    signal: AbortSignal | undefined,
-  ): Promise<FileHandle | undefined> {
-    const handle = await open(getFile(record.hash), 'r').catch(() => undefined);
+  async #openVerified(record: CopyRecord, signal: AbortSignal | undefined): Promise<FileHandle | undefined> {
+    const handle = await open(this.#getFile(record.hash), 'r').catch(() => undefined);
     if (handle === undefined) return undefined;
     try {
       const identity = await readIdentity(handle, record.hash);
-      if (identity === verified) return handle;
+      if (identity === this.#verified) return handle;
       const { size } = await handle.stat();
       if (size === record.size && (await computeHash(handle, signal)) === record.hash) {
-        verified = identity;
+        this.#verified = identity;
         return handle;
       }
     } catch {
@@ -132,26 +136,27 @@ export function createContentCopy(directory: string, url: string, maxBytes: numb
     return undefined;
   }
 
-  async function readRecord(): Promise<CopyRecord | undefined> {
+  async #readRecord(): Promise<CopyRecord | undefined> {
     try {
-      const value = parseGoJson(await readFile(recordFile, 'utf8'));
+      const value = parseGoJson(await readFile(this.#recordFile, 'utf8'));
       if (!isJsonObject(value) || value['formatVersion'] !== formatVersion) return undefined;
       const { hash, size, etag, lastModified } = value;
-      if (value['url'] !== url || typeof hash !== 'string' || typeof size !== 'number') return undefined;
+      if (value['url'] !== this.#url || typeof hash !== 'string' || typeof size !== 'number')
+        return undefined;
       if (!hash.startsWith(digestPrefix) || !isDigest(hash)) return undefined;
-      return { url, hash, size, validators: usableValidators(etag, lastModified) };
+      return { url: this.#url, hash, size, validators: usableValidators(etag, lastModified) };
     } catch {
       return undefined;
     }
   }
 
-  async function writeRecord({ validators, ...record }: CopyRecord): Promise<void> {
+  async #writeRecord({ validators, ...record }: CopyRecord): Promise<void> {
     const value = { formatVersion, ...record, ...validators };
-    await replaceFile(recordFile, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o644 });
+    await replaceFile(this.#recordFile, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o644 });
   }
 
-  function getFile(hash: string): string {
-    return path.join(directory, `${hash.slice(digestPrefix.length)}.jsonl`);
+  #getFile(hash: string): string {
+    return path.join(this.#directory, `${hash.slice(digestPrefix.length)}.jsonl`);
   }
 }
 

@@ -17,7 +17,7 @@ import {
 import type { BundleKey, CatalogQueries, CatalogEntry, CatalogPackage } from './catalog-queries.js';
 import { type ListedCatalog, readListing } from './catalog-listing.js';
 import { type ClientOptions, maxCollectedBytes } from './client-options.js';
-import { type ContentCopy, createContentCopy } from './content-copy.js';
+import { ContentCopy } from './content-copy.js';
 import { HttpRequests, type Validators, formatLabel, getValidators } from './http-requests.js';
 
 export interface HttpClientOptions extends ClientOptions {
@@ -63,7 +63,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     this.#copy =
       cacheDirectory === undefined || this.#catalog === undefined
         ? undefined
-        : createContentCopy(cacheDirectory, this.#url('all'), maxBytes);
+        : new ContentCopy(cacheDirectory, this.#url('all'), maxBytes);
   }
 
   /** Lists the catalogs of the server. Supported by opmate only. */

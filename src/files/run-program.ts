@@ -109,7 +109,7 @@ export async function runToEnd(
   const { name, maxOutput = defaultMaxOutput } = options;
   throwIfCancelled(options.signal);
   // Descendants that still hold the output do not matter once the program ended.
-  const program = startProgram(file, args, options, (stdout) => stdout.destroy());
+  const program = new RunningProgram(file, args, options, (stdout) => stdout.destroy());
   const chunks: Buffer[] = [];
   let size = 0;
   program.stdout.on('data', (chunk: Buffer) => {
@@ -132,7 +132,7 @@ export function streamProgram(
   options: RunProgramOptions,
   toError: (end: ProgramEnd) => OpmateError,
 ): Readable {
-  const program = startProgram(file, args, options);
+  const program = new RunningProgram(file, args, options);
   const output = new PassThrough();
   program.stdout.pipe(output, { end: false });
   output.once('close', () => program.stop(new CancelledError()));
@@ -146,80 +146,95 @@ export function streamProgram(
 /** Time that descendants may keep the output open after the end. */
 const lingeringMs = 2000;
 
-/** Starts a program; `onLingering` is called if the output is still open some time after the end. */
-function startProgram(
-  file: string,
-  args: readonly string[],
-  options: RunProgramOptions,
-  onLingering?: (stdout: Readable) => void,
-) {
-  const { name, input, signal, graceMs = 0 } = options;
-  const { timeoutMs = defaultTimeoutMs, timeoutCode = 'LIMIT' } = options;
-  // A separate process group: descendants end with it, and Ctrl-C on a terminal reaches opmate alone.
-  const child = spawn(file, args, {
-    cwd: options.workingDirectory,
-    env: withAbsolutePath(options.environment),
-    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-    detached: true,
-  });
-  const { stdin, stdout, stderr } = child as ChildProcess & { stdout: Readable; stderr: Readable };
-  let messages = Buffer.alloc(0);
-  let fault: OpmateError | undefined;
-  let hasEnded = false;
-  let lingering: NodeJS.Timeout | undefined;
-  const killAll = (): void => {
-    killGroup(child, 'SIGKILL');
-    stdout.destroy();
-    stderr.destroy();
-  };
-  /** Ends the program and its descendants; `end` rejects with the error. */
-  const stop = (error: OpmateError): void => {
-    if (fault !== undefined || hasEnded) return;
-    fault = error;
-    if (graceMs === 0) killAll();
-    else {
-      killGroup(child, 'SIGTERM');
-      lingering = setTimeout(killAll, graceMs);
-    }
-  };
-  const timer = setTimeout(
-    () => stop(new OpmateError(timeoutCode, `timed out after ${timeoutMs / 1000} s`, { subject: name })),
-    timeoutMs,
-  );
-  const unwatch = onAbort(signal, () => stop(new CancelledError()));
-  stderr.on('data', (chunk: Buffer) => {
-    messages = Buffer.concat([messages, chunk]).subarray(-maxMessages);
-  });
-  // The program may end before reading everything; its exit is reported elsewhere.
-  stdin?.on('error', () => undefined);
-  stdin?.end(input);
-  const finish = (): void => {
-    hasEnded = true;
-    clearTimeout(timer);
-    clearTimeout(lingering);
-    unwatch();
-  };
+/** A program with its descendants, from its start to its end. */
+class RunningProgram {
+  readonly #graceMs: number;
+  /** A separate process group: descendants end with it, and Ctrl-C on a terminal reaches opmate alone. */
+  readonly #child: ChildProcess;
+  readonly stdout: Readable;
+  readonly #stderr: Readable;
+  #fault: OpmateError | undefined;
+  #hasEnded = false;
+  #lingering: NodeJS.Timeout | undefined;
+  readonly #timer: NodeJS.Timeout;
+  readonly #unwatch: () => void;
   /** Resolves when the program ended and its output is read; rejects as `runToEnd`. */
-  const end = new Promise<ProgramEnd>((resolve, reject) => {
-    child.once('error', (error) => {
-      finish();
-      reject(startFault(file, error, options));
+  readonly end: Promise<ProgramEnd>;
+
+  /** Starts the program; `onLingering` is called if the output is still open some time after the end. */
+  constructor(
+    file: string,
+    args: readonly string[],
+    options: RunProgramOptions,
+    onLingering?: (stdout: Readable) => void,
+  ) {
+    const { name, input, signal, graceMs = 0, timeoutMs = defaultTimeoutMs, timeoutCode = 'LIMIT' } = options;
+    this.#graceMs = graceMs;
+    this.#child = spawn(file, args, {
+      cwd: options.workingDirectory,
+      env: withAbsolutePath(options.environment),
+      stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      detached: true,
     });
-    child.once('exit', () => {
-      lingering ??= setTimeout(() => {
-        killGroup(child, 'SIGKILL');
-        stderr.destroy();
-        onLingering?.(stdout);
-      }, lingeringMs);
+    const { stdin, stdout, stderr } = this.#child as ChildProcess & { stdout: Readable; stderr: Readable };
+    this.stdout = stdout;
+    this.#stderr = stderr;
+    let messages = Buffer.alloc(0);
+    this.#timer = setTimeout(() => {
+      const problem = `timed out after ${timeoutMs / 1000} s`;
+      this.stop(new OpmateError(timeoutCode, problem, { subject: name }));
+    }, timeoutMs);
+    this.#unwatch = onAbort(signal, () => this.stop(new CancelledError()));
+    this.#stderr.on('data', (chunk: Buffer) => {
+      messages = Buffer.concat([messages, chunk]).subarray(-maxMessages);
     });
-    child.once('close', (code, signalName) => {
-      finish();
-      killGroup(child, 'SIGKILL');
-      if (fault !== undefined) reject(fault);
-      else resolve({ messages: messages.toString(), code, signalName });
+    // The program may end before reading everything; its exit is reported elsewhere.
+    stdin?.on('error', () => undefined);
+    stdin?.end(input);
+    this.end = new Promise<ProgramEnd>((resolve, reject) => {
+      this.#child.once('error', (error) => {
+        this.#finish();
+        reject(startFault(file, error, options));
+      });
+      this.#child.once('exit', () => {
+        this.#lingering ??= setTimeout(() => {
+          killGroup(this.#child, 'SIGKILL');
+          this.#stderr.destroy();
+          onLingering?.(this.stdout);
+        }, lingeringMs);
+      });
+      this.#child.once('close', (code, signalName) => {
+        this.#finish();
+        killGroup(this.#child, 'SIGKILL');
+        if (this.#fault !== undefined) reject(this.#fault);
+        else resolve({ messages: messages.toString(), code, signalName });
+      });
     });
-  });
-  return { stdout, end, stop };
+  }
+
+  #killAll(): void {
+    killGroup(this.#child, 'SIGKILL');
+    this.stdout.destroy();
+    this.#stderr.destroy();
+  }
+
+  /** Ends the program and its descendants; `end` rejects with the error. */
+  stop(error: OpmateError): void {
+    if (this.#fault !== undefined || this.#hasEnded) return;
+    this.#fault = error;
+    if (this.#graceMs === 0) this.#killAll();
+    else {
+      killGroup(this.#child, 'SIGTERM');
+      this.#lingering = setTimeout(() => this.#killAll(), this.#graceMs);
+    }
+  }
+
+  #finish(): void {
+    this.#hasEnded = true;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#lingering);
+    this.#unwatch();
+  }
 }
 
 function killGroup({ pid }: ChildProcess, signalName: NodeJS.Signals): void {

@@ -92,54 +92,71 @@ export function parseAppRegistryEndpoint(text: string): URL {
 }
 
 /**
- * Returns a client of an app registry (CNR), the former operator service of Quay.io: packages of a namespace, releases of
+ * A client of an app registry (CNR), the former operator service of Quay.io: packages of a namespace, releases of
  * a package, and blobs by SHA-256. Names and digests are checked before they become part of a URL or path. Limits: 64 MiB
  * and 10,000 packages per list, 4 MiB per release, 256 MiB per blob. The token is sent to the origin of the endpoint only.
  *
  * Its functions throw OpmateError: AUTH, NOT_FOUND or REGISTRY for error responses, SYNTAX and INVALID for invalid ones,
  * LIMIT, DIGEST, NETWORK, and UNSAFE for a redirect to plain HTTP.
  */
-export function openAppRegistry(
-  transport: Transport,
-  { endpoint, namespace }: Pick<AppRegistryNamespace, 'endpoint' | 'namespace'>,
-  { token, signal }: CancelOptions & { token?: string | undefined } = {},
-) {
-  if (token !== undefined && !/^[\x20-\x7e]+$/.test(token)) {
-    throw new UsageError('--auth-token: characters not allowed in a header', {
-      hint: 'use the token as the registry returned it, without line breaks',
-    });
+export class AppRegistryClient {
+  readonly #transport: Transport;
+  readonly #endpoint: URL;
+  readonly #namespace: string;
+  readonly #token: string | undefined;
+  readonly #signal: AbortSignal | undefined;
+  readonly #base: string;
+
+  constructor(
+    transport: Transport,
+    { endpoint, namespace }: Pick<AppRegistryNamespace, 'endpoint' | 'namespace'>,
+    { token, signal }: CancelOptions & { token?: string | undefined } = {},
+  ) {
+    if (token !== undefined && !/^[\x20-\x7e]+$/.test(token)) {
+      throw new UsageError('--auth-token: characters not allowed in a header', {
+        hint: 'use the token as the registry returned it, without line breaks',
+      });
+    }
+    this.#transport = transport;
+    this.#endpoint = endpoint;
+    this.#namespace = namespace;
+    this.#token = token;
+    this.#signal = signal;
+    this.#base = `${endpoint.origin}${endpoint.pathname.replace(/\/+$/, '')}/api/v1/packages`;
   }
-  const base = `${endpoint.origin}${endpoint.pathname.replace(/\/+$/, '')}/api/v1/packages`;
 
   /** Reads a response, again if it is cut off: the transport retries only until a response begins. */
-  async function get<T>(
+  async #get<T>(
     path: string,
     subject: string,
     read: (response: TransportResponse) => Promise<T>,
     accept?: string,
   ): Promise<T> {
-    const url = `${base}${path}`;
-    const headers = { ...(accept && { accept }), ...(token !== undefined && { authorization: token }) };
+    const url = `${this.#base}${path}`;
+    const headers = {
+      ...(accept && { accept }),
+      ...(this.#token !== undefined && { authorization: this.#token }),
+    };
     for (let attempt = 1; ; attempt++) {
       try {
-        const response = await transport
-          .send({ method: 'GET', url, headers, signal })
+        const response = await this.#transport
+          .send({ method: 'GET', url, headers, signal: this.#signal })
           .catch((error: unknown) => {
             throw error instanceof NetworkError ? addContext(error, { hint: endpointHint }) : error;
           });
         if (response.status === 200) return await read(response);
-        throw await toFailure(response, `${subject} (${describeUrl(url)})`, token);
+        throw await toFailure(response, `${subject} (${describeUrl(url)})`, this.#token);
       } catch (error) {
-        throwIfCancelled(signal);
+        throwIfCancelled(this.#signal);
         const isTemporary = error instanceof NetworkError && error.temporary;
         if (!isTemporary || attempt >= maxAttempts) throw error;
       }
     }
   }
 
-  async function getJson(path: string, subject: string, limit: number): Promise<unknown> {
+  async #getJson(path: string, subject: string, limit: number): Promise<unknown> {
     const read = (response: TransportResponse) => response.read(limit, `${subject}: response`);
-    const bytes = await get(path, subject, read, 'application/json');
+    const bytes = await this.#get(path, subject, read, 'application/json');
     try {
       return JSON.parse(bytes.toString());
     } catch (cause) {
@@ -147,100 +164,103 @@ export function openAppRegistry(
     }
   }
 
-  return {
-    /** Lists the packages by name, which is safe as a file name, with their default or highest release, if any. */
-    async listPackages() {
-      const subject = `${endpoint.host}: namespace ${namespace}`;
-      const list = await getJson(`?namespace=${encodeURIComponent(namespace)}`, subject, maxListBytes);
-      if (!Array.isArray(list)) throw unexpected(subject, 'a list of packages');
-      if (list.length > maxPackages)
-        throw new LimitError(`${list.length} packages, more than ${maxPackages}`, { subject });
-      const packages = new Map<string, { name: string; release: string | undefined }>();
-      for (const [i, item] of list.entries()) {
-        if (!isJsonObject(item) || typeof item['name'] !== 'string')
-          throw unexpected(`${subject}: [${i}]`, 'a package with a name');
-        const [, owner, name = ''] = /^(?:([^/]*)\/)?(.*)$/s.exec(item['name']) ?? [];
-        // A server without this filter returns all packages.
-        if (owner !== undefined && owner !== namespace) continue;
-        if (!namePattern.test(name))
-          throw new OpmateError('UNSAFE', `${quoteGo(name.slice(0, 200))} is not a package name`, {
-            subject,
-          });
-        packages.set(name, { name, release: findRelease(item['default'], item['releases']) });
-      }
-      return [...packages.values()].sort((a, b) => compareBytes(a.name, b.name));
-    },
+  /** Lists the packages by name, which is safe as a file name, with their default or highest release, if any. */
+  async listPackages() {
+    const subject = `${this.#endpoint.host}: namespace ${this.#namespace}`;
+    const list = await this.#getJson(
+      `?namespace=${encodeURIComponent(this.#namespace)}`,
+      subject,
+      maxListBytes,
+    );
+    if (!Array.isArray(list)) throw unexpected(subject, 'a list of packages');
+    if (list.length > maxPackages)
+      throw new LimitError(`${list.length} packages, more than ${maxPackages}`, { subject });
+    const packages = new Map<string, { name: string; release: string | undefined }>();
+    for (const [i, item] of list.entries()) {
+      if (!isJsonObject(item) || typeof item['name'] !== 'string')
+        throw unexpected(`${subject}: [${i}]`, 'a package with a name');
+      const [, owner, name = ''] = /^(?:([^/]*)\/)?(.*)$/s.exec(item['name']) ?? [];
+      // A server without this filter returns all packages.
+      if (owner !== undefined && owner !== this.#namespace) continue;
+      if (!namePattern.test(name))
+        throw new OpmateError('UNSAFE', `${quoteGo(name.slice(0, 200))} is not a package name`, {
+          subject,
+        });
+      packages.set(name, { name, release: findRelease(item['default'], item['releases']) });
+    }
+    return [...packages.values()].sort((a, b) => compareBytes(a.name, b.name));
+  }
 
-    /** Returns the digest and size in bytes, if known, of the content of a release; default: the highest. */
-    async findContent({ name, release }: { name: string; release: string | undefined }) {
-      const subject = `${endpoint.host}: ${namespace}/${name}`;
-      const path = `/${namespace}/${name}`;
-      const toList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value]);
-      const chosen =
-        release ??
-        findRelease(
-          undefined,
-          toList(await getJson(path, subject, maxListBytes)).map(
-            (item) => isJsonObject(item) && item['release'],
-          ),
-        );
-      if (chosen === undefined) throw unexpected(subject, 'releases');
-      if (!releasePattern.test(chosen))
-        throw new OpmateError('UNSAFE', `${quoteGo(chosen.slice(0, 200))} is not a release`, { subject });
-      const where = `${path}/${encodeURIComponent(chosen)}`;
-      const what = `${subject}:${chosen}`;
-      const response = await getJson(where, what, maxReleaseBytes).catch((error: unknown) => {
-        if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
-        // Some servers require the kind of content, which is `helm` for operators.
-        return getJson(`${where}/helm`, what, maxReleaseBytes);
-      });
-      const contents = toList(response).flatMap((manifest) =>
-        isJsonObject(manifest) && isJsonObject(manifest['content']) ? [manifest['content']] : [],
+  /** Returns the digest and size in bytes, if known, of the content of a release; default: the highest. */
+  async findContent({ name, release }: { name: string; release: string | undefined }) {
+    const subject = `${this.#endpoint.host}: ${this.#namespace}/${name}`;
+    const path = `/${this.#namespace}/${name}`;
+    const toList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value]);
+    const chosen =
+      release ??
+      findRelease(
+        undefined,
+        toList(await this.#getJson(path, subject, maxListBytes)).map(
+          (item) => isJsonObject(item) && item['release'],
+        ),
       );
-      const content = contents.find(({ mediaType }) => /\.helm\./.test(String(mediaType))) ?? contents[0];
-      if (content === undefined) throw unexpected(what, 'a release with its content');
-      const { digest, size } = content;
-      const [, sha256] = /^(?:sha256:)?([0-9a-f]{64})$/.exec(String(digest)) ?? [];
-      if (sha256 === undefined) throw unexpected(`${what}: content.digest`, 'a SHA-256');
-      return { sha256, size: Number.isSafeInteger(size) && Number(size) > 0 ? Number(size) : undefined };
-    },
+    if (chosen === undefined) throw unexpected(subject, 'releases');
+    if (!releasePattern.test(chosen))
+      throw new OpmateError('UNSAFE', `${quoteGo(chosen.slice(0, 200))} is not a release`, { subject });
+    const where = `${path}/${encodeURIComponent(chosen)}`;
+    const what = `${subject}:${chosen}`;
+    const response = await this.#getJson(where, what, maxReleaseBytes).catch((error: unknown) => {
+      if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
+      // Some servers require the kind of content, which is `helm` for operators.
+      return this.#getJson(`${where}/helm`, what, maxReleaseBytes);
+    });
+    const contents = toList(response).flatMap((manifest) =>
+      isJsonObject(manifest) && isJsonObject(manifest['content']) ? [manifest['content']] : [],
+    );
+    const content = contents.find(({ mediaType }) => /\.helm\./.test(String(mediaType))) ?? contents[0];
+    if (content === undefined) throw unexpected(what, 'a release with its content');
+    const { digest, size } = content;
+    const [, sha256] = /^(?:sha256:)?([0-9a-f]{64})$/.exec(String(digest)) ?? [];
+    if (sha256 === undefined) throw unexpected(`${what}: content.digest`, 'a SHA-256');
+    return { sha256, size: Number.isSafeInteger(size) && Number(size) > 0 ? Number(size) : undefined };
+  }
 
-    /** Writes a blob to a file. Throws unless it matches its digest; the caller removes the file. */
-    async download(
-      name: string,
-      { sha256, size }: { sha256: string; size: number | undefined },
-      file: string,
-    ): Promise<void> {
-      const subject = `${endpoint.host}: ${namespace}/${name}: blob sha256:${sha256}`;
-      if (size !== undefined && size > maxBlobBytes)
-        throw new LimitError(`${size} bytes, more than ${maxBlobBytes}`, { subject });
-      await get(`/${namespace}/${name}/blobs/sha256/${sha256}`, subject, async ({ body }) => {
-        const hash = createHash('sha256');
-        let received = 0;
-        async function* pieces(): AsyncGenerator<Buffer> {
-          for await (const chunk of body as AsyncIterable<Buffer>) {
-            throwIfCancelled(signal);
-            received += chunk.length;
-            if (size !== undefined && received > size)
-              throw new DigestMismatchError(`expected ${size} bytes, got more`, { subject });
-            if (received > maxBlobBytes) throw new LimitError(`more than ${maxBlobBytes} bytes`, { subject });
-            hash.update(chunk);
-            yield chunk;
-          }
+  /** Writes a blob to a file. Throws unless it matches its digest; the caller removes the file. */
+  async download(
+    name: string,
+    { sha256, size }: { sha256: string; size: number | undefined },
+    file: string,
+  ): Promise<void> {
+    const subject = `${this.#endpoint.host}: ${this.#namespace}/${name}: blob sha256:${sha256}`;
+    if (size !== undefined && size > maxBlobBytes)
+      throw new LimitError(`${size} bytes, more than ${maxBlobBytes}`, { subject });
+    await this.#get(`/${this.#namespace}/${name}/blobs/sha256/${sha256}`, subject, async ({ body }) => {
+      const hash = createHash('sha256');
+      let received = 0;
+      const signal = this.#signal;
+      async function* pieces(): AsyncGenerator<Buffer> {
+        for await (const chunk of body as AsyncIterable<Buffer>) {
+          throwIfCancelled(signal);
+          received += chunk.length;
+          if (size !== undefined && received > size)
+            throw new DigestMismatchError(`expected ${size} bytes, got more`, { subject });
+          if (received > maxBlobBytes) throw new LimitError(`more than ${maxBlobBytes} bytes`, { subject });
+          hash.update(chunk);
+          yield chunk;
         }
-        try {
-          await pipeline(pieces, createWriteStream(file, { mode: 0o600 }));
-        } catch (error) {
-          body.destroy();
-          throw fileError(file, error, { file });
-        }
-        const actual = hash.digest('hex');
-        if (actual === sha256) return;
-        const problem = `digest mismatch: got sha256:${actual} after ${received} bytes`;
-        throw new DigestMismatchError(problem, { subject });
-      });
-    },
-  };
+      }
+      try {
+        await pipeline(pieces, createWriteStream(file, { mode: 0o600 }));
+      } catch (error) {
+        body.destroy();
+        throw fileError(file, error, { file });
+      }
+      const actual = hash.digest('hex');
+      if (actual === sha256) return;
+      const problem = `digest mismatch: got sha256:${actual} after ${received} bytes`;
+      throw new DigestMismatchError(problem, { subject });
+    });
+  }
 }
 
 const endpointHint =
@@ -283,7 +303,7 @@ function compareReleases(a: string, b: string): number {
 
 /**
  * Downloads the default release of every package in a namespace and loads them into a database, within the caller's
- * transaction. Throws the errors of `openAppRegistry` and `loadAppRegistry`, and NOT_FOUND for an empty namespace.
+ * transaction. Throws the errors of `AppRegistry` and `loadAppRegistry`, and NOT_FOUND for an empty namespace.
  */
 export async function loadAppRegistryNamespace(
   database: Database,
@@ -293,7 +313,7 @@ export async function loadAppRegistryNamespace(
 ): Promise<LoadReport> {
   const { label } = place;
   const transport = (await session.connect()).plainTransport();
-  const registry = openAppRegistry(transport, place, { token, signal: session.signal });
+  const registry = new AppRegistryClient(transport, place, { token, signal: session.signal });
   const packages = await registry.listPackages();
   if (packages.length === 0) {
     throw new OpmateError('NOT_FOUND', 'no packages', {

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConnectionOptions } from '../../../src/oci/registry/connection.js';
-import { openAppRegistry, parseAppRegistryEndpoint } from '../../../src/source/app-registry.js';
+import { AppRegistryClient, parseAppRegistryEndpoint } from '../../../src/source/app-registry.js';
 import { type AppRegistry, hexOf, startAppRegistry } from '../../support/app-registry.js';
 import { type Workbench, failureOf, openWorkbench } from '../../support/connect.js';
 import { directoryWith } from '../../support/temporary.js';
@@ -23,7 +23,7 @@ type ClientOptions = Partial<ConnectionOptions> & { token?: string; namespace?: 
 
 function clientOf({ token, namespace = 'ns', ...options }: ClientOptions = {}) {
   const transport = bench.connect({ maxAttempts: 3, ...options }).plainTransport();
-  return openAppRegistry(
+  return new AppRegistryClient(
     transport,
     { endpoint: parseAppRegistryEndpoint(server.endpoint), namespace },
     { token },

@@ -1,7 +1,8 @@
 import { withOpen } from '../../core/concurrency.js';
 import { type ImageSetConfiguration, getCatalogTarget } from '../../mirror/image-set/image-set-config.js';
-import { type ImageSetMirror, createImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
+import { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
 import { nameBelow } from '../../mirror/naming/mirror-target.js';
+import type { ArchivableSet } from '../../mirror/image-set/set-archive.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { listRemovedImages } from '../../mirror/lock/lock-diff.js';
@@ -97,7 +98,12 @@ export async function archiveSources(run: ImageSetRun): Promise<MirrorArchive> {
     await verifySources(run, mirror);
     await mirror.addSignatures();
     const lock = () => mirror.lock(digest, getLockOptions(run, mirror.report()), templates);
-    const written = await writeArchive(run, { ...mirror, lock }, config);
+    const set: ArchivableSet = {
+      lock,
+      transfers: () => mirror.transfers(),
+      skip: (name, error) => mirror.skip(name, error),
+    };
+    const written = await writeArchive(run, set, config);
     await run.workspace?.writeLock(written.lock, run.session.now());
     const { changes, removedBundles, ...report } = mirror.report();
     return { ...written, report, changes, removedBundles };
@@ -115,7 +121,7 @@ async function withMirror<T>(
   const { target } = destination;
   return withPlan(run, config, async (plan) =>
     withOpen(
-      createImageSetMirror(plan, { target, session, transfer, onError, signatures, previous }),
+      new ImageSetMirror(plan, { target, session, transfer, onError, signatures, previous }),
       (mirror) => work(mirror, plan),
     ),
   );

@@ -68,34 +68,32 @@ interface SelectedImages {
 type CollectedImages = { images: SetImage[] } & Pick<MirrorPlan, 'blocked' | 'warnings'>;
 
 /** Collects the images of a plan, each once. */
-export type ImageCollection = ReturnType<typeof createImageCollection>;
+export class ImageCollection {
+  private readonly options: CollectionOptions;
+  private readonly collected = new Map<string, SetImage>();
+  /** Matching patterns by source. */
+  private readonly blocked = new Map<string, string>();
+  private readonly findBlocking: ReturnType<typeof createBlockedImages>;
 
-/** Returns an empty collection. */
-export function createImageCollection(config: ImageSetConfiguration, options: CollectionOptions) {
-  const { target } = options;
-  const collected = new Map<string, SetImage>();
-  const blocked = new Map<string, string>();
-  const findBlocking = createBlockedImages(config.blockedImages);
-  return { addImage, readImages, addBundleImage, addAdditional, addCharts, addReleases, finish };
+  constructor({ blockedImages }: Pick<ImageSetConfiguration, 'blockedImages'>, options: CollectionOptions) {
+    this.options = options;
+    this.findBlocking = createBlockedImages(blockedImages);
+  }
 
   /** Reads the images of selected bundles; a reference that no cluster can pull is invalid unless it is blocked. */
-  async function readImages(
-    label: string,
-    selection: CatalogSelection,
-    catalog: Catalog,
-  ): Promise<SelectedImages> {
+  async readImages(label: string, selection: CatalogSelection, catalog: Catalog): Promise<SelectedImages> {
     const images: SelectedImages = { valid: [], invalid: [], blocked: [] };
     const sort = (image: CatalogImage): void => {
       const problem = checkPullSpec(image.image) ?? findMissingVersion(image.image);
       if (problem === undefined) images.valid.push(image);
-      else if (findBlocking([image.image]) !== undefined) images.blocked.push(image);
+      else if (this.findBlocking([image.image]) !== undefined) images.blocked.push(image);
       else images.invalid.push({ image, error: createReferenceError(label, image, problem) });
     };
     if (selection.isWhole) {
-      for await (const image of readCatalogImages(catalog, options)) sort(image);
+      for await (const image of readCatalogImages(catalog, this.options)) sort(image);
     } else {
       for (const bundle of selection.facts.bundles) {
-        throwIfCancelled(options.signal);
+        throwIfCancelled(this.options.signal);
         for (const image of await readBundleImages(catalog, bundle)) sort(image);
       }
     }
@@ -103,95 +101,95 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
   }
 
   /** Adds an image of a catalog, whose reference is valid; returns undefined for a blocked one. */
-  function addBundleImage(
+  addBundleImage(
     { image, kind, package: packageName, bundle }: CatalogImage,
     platforms: readonly PlatformConfig[],
   ): SetImage | undefined {
     const reference = parseReference(image);
-    const planned = addUnlessBlocked(kind, reference, nameBelow(reference), platforms);
+    const planned = this.addUnlessBlocked(kind, reference, nameBelow(reference), platforms);
     planned?.bundles.push({ package: packageName, bundle });
     return planned;
   }
 
-  function addAdditional(
+  addAdditional(
     { reference, targetRepo, targetTag, platforms, place: { line } }: AdditionalImageConfig,
     file: string,
   ): void {
     const name = nameBelow(reference, { repository: targetRepo, tag: targetTag });
-    const image = addUnlessBlocked('additional', reference, name, platforms);
+    const image = this.addUnlessBlocked('additional', reference, name, platforms);
     if (image === undefined) return;
     image.place ??= { file, line };
     image.isRequested = true;
   }
 
   /** Adds the images of charts, and their artifacts with `withCharts`. Throws OpmateError. */
-  function addCharts(charts: readonly OpenedChart[]): PlannedChart[] {
+  addCharts(charts: readonly OpenedChart[]): PlannedChart[] {
     const digests = new Map<string, string>();
     return charts.map((chart) => {
       const { config, packed, needed } = chart;
       for (const { text } of needed.images) {
         const reference = parseReference(text);
-        const image = addUnlessBlocked('helm', reference, nameBelow(reference), config.platforms);
+        const image = this.addUnlessBlocked('helm', reference, nameBelow(reference), config.platforms);
         if (image !== undefined) image.isRequested = true;
       }
       const name = nameChart(chart, digests);
-      if (options.withCharts === true) {
-        addBuilt('chart', name, () => Promise.resolve(openChartArtifact(packed)));
+      if (this.options.withCharts === true) {
+        this.addBuilt('chart', name, () => Promise.resolve(openChartArtifact(packed)));
       }
       return { chart, name };
     });
   }
 
   /** Adds release images and their components with the names that clusters expect, and the graph image. */
-  function addReleases({ releases, graphImage }: OpenedReleases, platforms: readonly PlatformConfig[]): void {
+  addReleases({ releases, graphImage }: OpenedReleases, platforms: readonly PlatformConfig[]): void {
     for (const { image, tag, components, contents } of releases) {
       for (const { name, image: component } of components) {
         const target = { repository: releaseRepositories.component, tag: `${tag}-${name}` };
-        addUnlessBlocked('component', component, target, platforms);
+        this.addUnlessBlocked('component', component, target, platforms);
       }
       const target = { repository: releaseRepositories.release, tag };
-      const planned = addUnlessBlocked('release', image, target, platforms);
+      const planned = this.addUnlessBlocked('release', image, target, platforms);
       if (planned !== undefined) planned.contents = contents;
     }
     if (graphImage === undefined) return;
     const target = { repository: releaseRepositories.graph, tag: 'latest' };
-    addBuilt('graph', target, () => graphImage.open());
+    this.addBuilt('graph', target, () => graphImage.open());
   }
 
-  function addBuilt(kind: 'chart' | 'graph', name: TargetName, open: () => Promise<OpenedReference>): void {
+  private addBuilt(kind: 'chart' | 'graph', name: TargetName, open: () => Promise<OpenedReference>): void {
     const { repository: path, tag } = name;
-    addImage(kind, { transport: 'oci', text: `oci:${path}:${tag}`, path, tag }, name, []).open = open;
+    this.addImage(kind, { transport: 'oci', text: `oci:${path}:${tag}`, path, tag }, name, []).open = open;
   }
 
-  function addUnlessBlocked(
+  private addUnlessBlocked(
     kind: SetImage['kind'],
     reference: Reference,
     name: TargetName,
     platforms: readonly PlatformConfig[],
   ): SetImage | undefined {
-    const pattern = findBlocking([formatReference(reference), locate(name).text]);
-    if (pattern === undefined) return addImage(kind, reference, name, platforms);
-    blocked.set(formatSource(reference), pattern);
+    const pattern = this.findBlocking([formatReference(reference), this.locate(name).text]);
+    if (pattern === undefined) return this.addImage(kind, reference, name, platforms);
+    this.blocked.set(formatSource(reference), pattern);
     return undefined;
   }
 
-  function locate({ repository, tag }: TargetName): RegistryReference {
-    return targetReference(target, pathBelow(target, repository), tag);
+  private locate({ repository, tag }: TargetName): RegistryReference {
+    return targetReference(this.options.target, pathBelow(this.options.target, repository), tag);
   }
 
   /** Adds an image, which `blockedImages` does not apply to. */
-  function addImage(
+  addImage(
     kind: SetImage['kind'],
     reference: Reference,
     name: TargetName,
     configured: readonly PlatformConfig[],
   ): SetImage {
-    const platforms = configured.length > 0 ? configured : options.platforms;
+    const platforms = configured.length > 0 ? configured : this.options.platforms;
     const source = formatSource(reference);
-    const location = locate(name);
+    const location = this.locate(name);
     const destination = location.text;
     const key = `${source}=${destination}`;
-    const known = collected.get(key);
+    const known = this.collected.get(key);
     if (known !== undefined) {
       // A bundle that another bundle relates to is still a bundle.
       if (kind === 'bundle' && known.kind === 'related') known.kind = kind;
@@ -212,57 +210,64 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
       bundles: [],
       texts: new Set([reference.text]),
     };
-    collected.set(key, image);
+    this.collected.set(key, image);
     return image;
   }
 
   /** Returns the images of the plan. Throws OpmateError with every name of two different images. */
-  function finish(warnings: string[]): CollectedImages {
-    const images = [...collected.values()].sort(
+  finish(warnings: readonly string[]): CollectedImages {
+    const images = [...this.collected.values()].sort(
       (a, b) => compareBytes(a.source, b.source) || compareBytes(a.destination, b.destination),
     );
-    const errors = new ErrorList();
-    const byDestination = new Map<string, SetImage>();
-    const merged = new Set<SetImage>();
-    for (const image of images) {
-      const { destination } = image;
-      const other = byDestination.get(destination);
-      const kept = other === undefined ? image : selectTwin(image, other);
-      if (kept === undefined) {
-        const problem = `${destination}: same target for ${other?.source} and ${image.source}`;
-        const hint = 'exclude one of them with blockedImages, or set its targetRepo or targetTag';
-        errors.add(new OpmateError('INVALID', problem, { hint }));
-        continue;
-      }
-      byDestination.set(destination, kept);
-      if (other === undefined) continue;
-      const twin = kept === image ? other : image;
-      mergeInto(kept, twin);
-      merged.add(twin);
-      if (twin.reference.digest === undefined)
-        warnings.push(
-          `${destination}: ${kept.source} is taken; the catalog names the same tag without digest too`,
-        );
-    }
-    errors.throwIfAny();
+    const { kept, warnings: ofTwins } = mergeTwins(images);
+    const blocked = [...this.blocked].map(([source, pattern]) => ({ source, pattern }));
+    const shared = findSharedRepositories(images.flatMap((image) => this.getRepositories(image)));
     return {
-      images: images.filter((image) => !merged.has(image)),
-      blocked: [...blocked]
-        .map(([source, pattern]) => ({ source, pattern }))
-        .sort((a, b) => compareBytes(a.source, b.source)),
-      warnings: [...warnings, ...findSharedRepositories(images.flatMap((image) => getRepositories(image)))],
+      images: kept,
+      blocked: blocked.sort((a, b) => compareBytes(a.source, b.source)),
+      warnings: [...warnings, ...ofTwins, ...shared],
     };
   }
 
   /** Returns source and target repository, unless the configuration sets the target. */
-  function getRepositories({
+  private getRepositories({
     reference,
     name,
     target: { repository },
   }: SetImage): { source: string; target: string }[] {
     if (reference.transport !== 'docker' || reference.repository !== name.repository) return [];
-    return [{ source: formatRepository(reference), target: getDestination(target, repository) }];
+    return [{ source: formatRepository(reference), target: getDestination(this.options.target, repository) }];
   }
+}
+
+/** Returns images without those that have the same name and content as another. Throws OpmateError for other equal names. */
+function mergeTwins(images: readonly SetImage[]): { kept: SetImage[]; warnings: string[] } {
+  const errors = new ErrorList();
+  const warnings: string[] = [];
+  const byDestination = new Map<string, SetImage>();
+  const merged = new Set<SetImage>();
+  for (const image of images) {
+    const { destination } = image;
+    const other = byDestination.get(destination);
+    const kept = other === undefined ? image : selectTwin(image, other);
+    if (kept === undefined) {
+      const problem = `${destination}: same target for ${other?.source} and ${image.source}`;
+      const hint = 'exclude one of them with blockedImages, or set its targetRepo or targetTag';
+      errors.add(new OpmateError('INVALID', problem, { hint }));
+      continue;
+    }
+    byDestination.set(destination, kept);
+    if (other === undefined) continue;
+    const twin = kept === image ? other : image;
+    mergeInto(kept, twin);
+    merged.add(twin);
+    if (twin.reference.digest === undefined)
+      warnings.push(
+        `${destination}: ${kept.source} is taken; the catalog names the same tag without digest too`,
+      );
+  }
+  errors.throwIfAny();
+  return { kept: images.filter((image) => !merged.has(image)), warnings };
 }
 
 function findMissingVersion(text: string): string | undefined {

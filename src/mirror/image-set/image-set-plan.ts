@@ -10,12 +10,7 @@ import type { OpenedCharts } from '../helm/open-charts.js';
 import { type OpenReleasesOptions, type OpenedReleases, openReleases } from '../release/open-releases.js';
 import { type DependencyMode, closeDependencies } from '../selection/dependencies.js';
 import type { RebuildChanges, RebuildSource } from '../selection/rebuilt-catalog.js';
-import {
-  type CollectionOptions,
-  type ImageCollection,
-  createImageCollection,
-  type PlannedChart,
-} from './image-collection.js';
+import { type CollectionOptions, ImageCollection, type PlannedChart } from './image-collection.js';
 import { type ImageSetConfiguration, type OperatorConfig, getCatalogTarget } from './image-set-config.js';
 import type { TargetName } from '../naming/image-name.js';
 import { toDigestTag } from '../naming/mirror-target.js';
@@ -122,7 +117,7 @@ export async function planImageSet(
     const dependencies = (isWhole ? options.dependencies : undefined) ?? 'none';
     const { selections, added, unmet } = await closeDependencies(config, selected, dependencies, options);
     for (const catalog of selected) catalog.selection = selections.get(catalog) ?? catalog.selection;
-    const images = createImageCollection(config, options);
+    const images = new ImageCollection(config, options);
     const catalogs: PlannedCatalog[] = [];
     const faults: PlanFaults['faults'] = [];
     const skipped: SkippedPart = { bundles: new Set(), catalogs: [], changes: [] };

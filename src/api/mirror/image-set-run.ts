@@ -4,7 +4,7 @@ import type { BasePlace } from '../../mirror/image-set/archive-base.js';
 import type { OnError } from '../../mirror/plan/planned-image.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import type { ClusterResourceOptions } from '../../mirror/image-set/image-set-resources.js';
-import { type Workspace, createWorkspace } from '../../mirror/image-set/workspace.js';
+import { Workspace } from '../../mirror/image-set/workspace.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import type { Shard } from '../../mirror/lock/shard.js';
@@ -130,7 +130,7 @@ export function prepareRun(
     destination: parseDestination(destination, session, options.maxNestedPaths),
     workspace:
       typeof workspace === 'string'
-        ? createWorkspace(workingDirectory, resolve(workspace), lockFile && resolve(lockFile))
+        ? new Workspace(workingDirectory, resolve(workspace), lockFile && resolve(lockFile))
         : workspace,
     base: base === undefined ? undefined : { path: resolve(base.replace(/^file:\/\//, '')), text: base },
     session: own,

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { closeOnAbort } from '../../core/concurrency.js';
-import { createWorkspace } from '../../mirror/image-set/workspace.js';
+import { Workspace } from '../../mirror/image-set/workspace.js';
 import type { Session } from '../../source/session.js';
 import { parseDirectoryUrl } from '../mirror/destination.js';
 import { readMirrorOverview } from './mirror-overview.js';
@@ -22,7 +22,7 @@ export async function viewMirror(
 ): Promise<ServedPage> {
   const { workingDirectory } = session;
   const directory = parseDirectoryUrl(name, workingDirectory) ?? path.resolve(workingDirectory, name);
-  const workspace = createWorkspace(workingDirectory, directory, undefined);
+  const workspace = new Workspace(workingDirectory, directory, undefined);
   const readMirror = () => readMirrorOverview(workspace, name);
   await readMirror();
   const page = await startPage(undefined, { host, port }, '--port', session, { readMirror });

@@ -19,7 +19,7 @@ import { countArchiveImages } from '../../api/images/archive-proof.js';
 import { readSigningKey } from '../../api/images/image-output.js';
 import { isDigest } from '../../core/digest.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
-import { type Workspace, createWorkspace } from '../../mirror/image-set/workspace.js';
+import { Workspace } from '../../mirror/image-set/workspace.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import { parseShard } from '../../mirror/lock/shard.js';
 import { formatArchiveAmounts, getArchiveBytes, getArchiveDirectory, readProof } from '../archive/options.js';
@@ -70,7 +70,7 @@ export function readImageSetRequest(
   if (options.base !== undefined) getArchiveDirectory(options.base);
   const { locked, allowLocal, dependencies, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature } =
     options;
-  const workspace = createWorkspace(workingDirectory, directory, lockFile);
+  const workspace = new Workspace(workingDirectory, directory, lockFile);
   return {
     ...{ options, target, destination, workspace },
     mirror: {

@@ -26,60 +26,63 @@ const resourcesName = 'cluster-resources';
 const maxSignatureBytes = 64 * 1024 * 1024;
 
 /** The directory `working-dir` of a run, with the lock and cluster resources. */
-export type Workspace = ReturnType<typeof createWorkspace>;
-
-/**
- * Returns the workspace in `directory`. Paths are absolute; messages name files relative to `workingDirectory`. Default
- * lock: `working-dir/opmate.lock.json`.
- */
-export function createWorkspace(workingDirectory: string, directory: string, lockPath: string | undefined) {
-  const root = path.join(directory, 'working-dir');
-  const lockFile = lockPath ?? path.join(root, lockName);
+export class Workspace {
+  /** Absolute path of its parent directory. */
+  readonly directory: string;
+  /** Absolute. */
+  readonly root: string;
   /** Path of the lock file for messages. */
-  const shownLock = path.relative(workingDirectory, lockFile) || '.';
-  /** File of the lock that the last one replaced, beside it. */
-  const replacedFile = lockFile.replace(/(\.json)?$/, '.previous.json');
-  const shownReplaced = path.relative(workingDirectory, replacedFile);
-  return {
-    ...{ shownLock, shownReplaced, show, requireWritable, readLock: readOwnLock },
-    ...{
-      writeLock,
-      readSignatures,
-      writeResults,
-      directory,
-      root,
-      record,
-      readRuns,
-    },
-    listGenerations: () => listGenerations(root),
-  };
+  readonly shownLock: string;
+  /** Path of the lock that the last one replaced, beside it, for messages. */
+  readonly shownReplaced: string;
+  private readonly workingDirectory: string;
+  private readonly lockFile: string;
+  private readonly replacedFile: string;
+
+  /**
+   * Paths are absolute; messages name files relative to `workingDirectory`. Default lock: `working-dir/opmate.lock.json`.
+   */
+  constructor(workingDirectory: string, directory: string, lockPath: string | undefined) {
+    this.workingDirectory = workingDirectory;
+    this.directory = directory;
+    this.root = path.join(directory, 'working-dir');
+    this.lockFile = lockPath ?? path.join(this.root, lockName);
+    this.replacedFile = this.lockFile.replace(/(\.json)?$/, '.previous.json');
+    this.shownLock = path.relative(workingDirectory, this.lockFile) || '.';
+    this.shownReplaced = path.relative(workingDirectory, this.replacedFile);
+  }
+
+  /** Returns the generations of the lock. */
+  listGenerations(): ReturnType<typeof listGenerations> {
+    return listGenerations(this.root);
+  }
 
   /** Returns a path below `working-dir` for messages. */
-  function show(...names: string[]): string {
-    return path.join(path.relative(workingDirectory, root), ...names);
+  show(...names: string[]): string {
+    return path.join(path.relative(this.workingDirectory, this.root), ...names);
   }
 
   /** Checks, before a run, that its results can be written. Throws OpmateError. */
-  async function requireWritable(): Promise<void> {
-    await requireNoLinks([root]);
-    if ((await statIfPresent(lockFile))?.isDirectory() === true) {
-      throw new OpmateError('IO', `--lock ${quoteGo(shownLock)}: is a directory`, {
+  async requireWritable(): Promise<void> {
+    await requireNoLinks([this.root]);
+    if ((await statIfPresent(this.lockFile))?.isDirectory() === true) {
+      throw new OpmateError('IO', `--lock ${quoteGo(this.shownLock)}: is a directory`, {
         hint: 'specify a file',
       });
     }
-    for (const directory of new Set([path.dirname(lockFile), root])) {
+    for (const directory of new Set([path.dirname(this.lockFile), this.root])) {
       await requireWritableDirectory(directory);
     }
   }
 
   /** Throws OpmateError NOT_FOUND for a missing lock, and errors of `parseLock`. */
-  async function readOwnLock(): Promise<ImageSetLock> {
+  async readLock(): Promise<ImageSetLock> {
     try {
-      return await readLock(lockFile, shownLock);
+      return await readLock(this.lockFile, this.shownLock);
     } catch (error) {
       if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
-      throw new OpmateError('NOT_FOUND', `${shownLock}: lock not found`, {
-        file: shownLock,
+      throw new OpmateError('NOT_FOUND', `${this.shownLock}: lock not found`, {
+        file: this.shownLock,
         hint: 'create it with api.planMirror, or select another one with mirror.lockFile or mirror.workspace',
         cause: error,
       });
@@ -90,45 +93,45 @@ export function createWorkspace(workingDirectory: string, directory: string, loc
    * Writes the lock, and adds it to the generations. Keeps the one that it replaces if that is passed: it names images that
    * are still at the target.
    */
-  async function writeLock(lock: ImageSetLock, now: Date, replaced?: ImageSetLock): Promise<void> {
+  async writeLock(lock: ImageSetLock, now: Date, replaced?: ImageSetLock): Promise<void> {
     const text = encodeLock(lock);
-    const files = new Map([[path.basename(lockFile), text]]);
-    const before = await statIfPresent(lockFile);
-    if (before !== undefined && (await listGenerations(root)).length === 0) {
+    const files = new Map([[path.basename(this.lockFile), text]]);
+    const before = await statIfPresent(this.lockFile);
+    if (before !== undefined && (await listGenerations(this.root)).length === 0) {
       // Written by an earlier release, which kept no generations.
-      const known = await readOwnLock().catch(() => undefined);
-      if (known !== undefined) await addGeneration(root, encodeLock(known), before.mtime);
+      const known = await this.readLock().catch(() => undefined);
+      if (known !== undefined) await addGeneration(this.root, encodeLock(known), before.mtime);
     }
-    await addGeneration(root, text, now);
+    await addGeneration(this.root, text, now);
     if (replaced !== undefined) {
-      const older = await readLock(replacedFile).catch(() => undefined);
-      files.set(path.basename(replacedFile), encodeLock(joinReplaced(replaced, older, lock)));
+      const older = await readLock(this.replacedFile).catch(() => undefined);
+      files.set(path.basename(this.replacedFile), encodeLock(joinReplaced(replaced, older, lock)));
     }
-    await writeOutputFiles(path.dirname(lockFile), files);
+    await writeOutputFiles(path.dirname(this.lockFile), files);
   }
 
   /** Returns the last runs in the audit trail, newest first. */
-  function readRuns(): Promise<RecordedRun[]> {
-    return readRecordedRuns(root);
+  readRuns(): Promise<RecordedRun[]> {
+    return readRecordedRuns(this.root);
   }
 
   /** Appends entries to the audit trail; creates a missing `working-dir`. */
-  async function record(entries: readonly AuditEntry[]): Promise<void> {
-    await makeDirectory(root).catch(throwFileError(`output dir ${quoteGo(root)}`));
-    await requireNoLinks([root]);
-    await appendAudit(root, entries);
+  async record(entries: readonly AuditEntry[]): Promise<void> {
+    await makeDirectory(this.root).catch(throwFileError(`output dir ${quoteGo(this.root)}`));
+    await requireNoLinks([this.root]);
+    await appendAudit(this.root, entries);
   }
 
   /** Returns the release signatures that earlier runs wrote. */
-  async function readSignatures(): Promise<ReleaseSignatures> {
-    const file = path.join(root, resourcesName, signatureFile);
+  async readSignatures(): Promise<ReleaseSignatures> {
+    const file = path.join(this.root, resourcesName, signatureFile);
     if ((await statIfPresent(file)) === undefined) return new Map();
-    const name = show(resourcesName, signatureFile);
+    const name = this.show(resourcesName, signatureFile);
     return parseSignatures((await readRegularFile(file, maxSignatureBytes, { name })).toString(), name);
   }
 
   /** Replaces `cluster-resources` and `dry-run`, if given, under a lock. */
-  async function writeResults(
+  async writeResults(
     {
       clusterResources,
       dryRun,
@@ -138,10 +141,10 @@ export function createWorkspace(workingDirectory: string, directory: string, loc
     const directories = new Map<string, ReadonlyMap<string, string>>();
     if (dryRun !== undefined) directories.set('dry-run', dryRun);
     if (clusterResources !== undefined) directories.set(resourcesName, clusterResources);
-    await makeDirectory(root).catch(throwFileError(`output dir ${quoteGo(root)}`));
-    await requireNoLinks([root]);
-    await withLock(root, { task: 'opmate mirror', waitMilliseconds, signal }, () =>
-      replaceDirectories(root, directories),
+    await makeDirectory(this.root).catch(throwFileError(`output dir ${quoteGo(this.root)}`));
+    await requireNoLinks([this.root]);
+    await withLock(this.root, { task: 'opmate mirror', waitMilliseconds, signal }, () =>
+      replaceDirectories(this.root, directories),
     );
   }
 }

@@ -157,6 +157,40 @@ describe('sources of opmate bundle', () => {
     expect(await render('copy', '--update-lock')).toMatchObject({ code: 2 });
   });
 
+  it('reads only what its argument names, whatever a lock of somebody else says', async () => {
+    const source = `git+${repository.url}#main:deploy`;
+    await render(source, '--lock', 'own.lock');
+    const own = JSON.parse(await readFile(path.join(sandbox.work, 'own.lock'), 'utf8')) as {
+      sources: [Record<string, string>];
+    };
+    const [entry] = own.sources;
+    const commit = repository.git('rev-parse', 'HEAD');
+    const secret = await gitRepository({ 'deploy/manifests/secret.yaml': 'password: hidden' });
+    const elsewhere = secret.git('rev-parse', 'HEAD');
+    await cp(bundle, path.join(sandbox.work, 'local'), { recursive: true });
+    const forged: Record<string, string>[] = [
+      { type: 'directory', source: 'directory', ref: path.join(sandbox.work, 'local') },
+      { type: 'image', source: 'image oci:layout:v1', ref: `oci:layout@${sha256('x')}` },
+      {
+        source: `git ${secret.url} branch main directory deploy`,
+        ref: `git+${secret.url}#${elsewhere}:deploy`,
+      },
+      // Only the commit of a reference is used, and it must be one of the repository of the argument.
+      { ref: `git+${secret.url}#${elsewhere}:deploy` },
+      { ref: `git+${repository.url}#${commit.slice(0, 12)}:deploy` },
+    ];
+    for (const change of forged) {
+      const lock = { ...own, sources: [{ ...entry, ...change }] };
+      await sandbox.write({ 'theirs.lock': JSON.stringify(lock) });
+      const refused = await render(source, '--lock', 'theirs.lock');
+      expect([change, refused.code, refused.stdout]).toEqual([change, 1, '']);
+      expect(refused.stderr).not.toContain('hidden');
+    }
+    const moved = { ...own, sources: [{ ...entry, ref: `git+${secret.url}#${commit}:deploy` }] };
+    await sandbox.write({ 'moved.lock': JSON.stringify(moved) });
+    expect(await render(source, '--lock', 'moved.lock')).toMatchObject({ code: 0, stdout: expected });
+  });
+
   it('reads passwords from Secrets without showing them', async () => {
     const served = await startGitServer({
       root: path.dirname(repository.directory),

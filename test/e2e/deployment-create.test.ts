@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { load, loadAll } from 'js-yaml';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -116,6 +116,24 @@ describe('opmate bundle deployment create', () => {
     expect(load(rendered[0]?.text ?? '')).toEqual(load(direct));
     const again = await create(...args, '--to-chart', 'chart');
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('must be empty')]);
+  });
+
+  it.each(['--to-chart', '--to-kustomize'])('%s lets only the user read configuration', async (flag) => {
+    const modesOf = async (directory: string): Promise<number[]> => {
+      const entries = await readdir(path.join(sandbox.work, directory), {
+        recursive: true,
+        withFileTypes: true,
+      });
+      const files = entries.filter((entry) => entry.isFile());
+      expect(files.length).toBeGreaterThan(1);
+      const modes = files.map(async ({ parentPath, name }) => (await stat(path.join(parentPath, name))).mode);
+      return [...new Set((await Promise.all(modes)).map((mode) => mode & 0o077))];
+    };
+    const directory = flag.slice('--to-'.length);
+    await create('--catalog', 'catalog', flag, `open-${directory}`);
+    expect(await modesOf(`open-${directory}`)).toEqual([0o044 & ~process.umask()]);
+    await create('--catalog', 'catalog', '--config', 'config.yaml', flag, `private-${directory}`);
+    expect(await modesOf(`private-${directory}`)).toEqual([0]);
   });
 
   it('writes a kustomization', async () => {

@@ -126,16 +126,21 @@ export function encodeDeployment(
   return new Map([['deployment.yaml', encodeDocuments(documents, comments)]]);
 }
 
-/** Writes files to a directory that is absent or empty; it appears complete or not at all. Throws OpmateError. */
+/**
+ * Writes files to a directory that is absent or empty; it appears complete or not at all. `isPrivate` is for files with
+ * configuration, which may hold credentials: only the user can read them. Throws OpmateError.
+ */
 export async function writeDeploymentFiles(
   files: ReadonlyMap<string, string>,
   directory: string,
+  { isPrivate = false }: { isPrivate?: boolean } = {},
 ): Promise<void> {
+  const mode = isPrivate ? 0o600 : undefined;
   await fillDirectory(directory, async (staging) => {
     for (const [name, text] of files) {
       const file = path.join(staging, name);
       await makeDirectory(path.dirname(file));
-      await writeNewFile(file, text);
+      await writeNewFile(file, text, { mode });
     }
   });
 }

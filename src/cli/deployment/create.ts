@@ -127,7 +127,7 @@ async function writeDocuments(
   created: CreatedDeployment,
   context: CommandContext,
   session: CommandSession,
-  { toChart, toKustomize, output }: FlagValues<typeof createFlags>,
+  { toChart, toKustomize, output, config }: FlagValues<typeof createFlags>,
 ): Promise<number> {
   session.logger.close();
   const directory = toChart ?? toKustomize;
@@ -135,7 +135,9 @@ async function writeDocuments(
   if (directory === undefined) await writeAll(context.stdout, encode(created, output), session.signal);
   else {
     const files = encodeDeployment(created, form);
-    await writeDeploymentFiles(files, path.resolve(context.workingDirectory, directory));
+    await writeDeploymentFiles(files, path.resolve(context.workingDirectory, directory), {
+      isPrivate: config !== undefined,
+    });
   }
   return exitCodes.done;
 }

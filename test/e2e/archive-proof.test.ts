@@ -60,7 +60,7 @@ beforeAll(async () => {
   expect(written).toMatchObject({ code: 0 });
   ({ id } = await readArchiveIndex(at('carry')));
   expect(written.stderr).toContain(`archive ${id}: `);
-}, 60_000);
+});
 afterAll(async () => {
   await source.close();
   await target.close();

@@ -12,7 +12,7 @@ it('keeps the files of the demo on request', async () => {
   expect(stdout).toContain(`Done. Files: ${kept}.`);
   expect((await sandbox.run(['validate', path.join(kept, 'catalog')])).code).toBe(0);
   expect((await runOpmate(['--keep', kept], { file })).stderr).toContain('not empty');
-}, 120_000);
+});
 
 it('describes the options of the demo', async () => {
   expect(await runOpmate(['--help'], { file })).toMatchObject({ code: 0, stderr: '' });
@@ -23,4 +23,4 @@ it('runs the demo from end to end', async () => {
   const { code, stdout, stderr } = await runOpmate([], { file });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain('Done.');
-}, 120_000);
+});

@@ -86,7 +86,7 @@ function runLine(
     : line;
   return new Promise((resolve) => {
     const env = sandbox.environment(world.environment());
-    const options = { cwd: directory, env: env as NodeJS.ProcessEnv, timeout: 60_000 };
+    const options = { cwd: directory, env: env as NodeJS.ProcessEnv, timeout: 150_000 };
     execFile('bash', ['-o', 'pipefail', '-c', script], options, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout, stderr });
     });

@@ -112,5 +112,5 @@ describe.each([
       await registry.close();
       await undisturbed.close();
     }
-  }, 120_000);
+  });
 });

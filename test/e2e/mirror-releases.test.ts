@@ -34,7 +34,7 @@ beforeAll(async () => {
   world = await startReleaseWorld();
   for (const version of ['4.1.0', '4.1.1']) releases.push(await world.addRelease(version));
   world.graphs.set('stable-4.1', stable(releases));
-}, 120_000);
+});
 afterAll(() => world.close());
 
 const config = (text: string): string =>

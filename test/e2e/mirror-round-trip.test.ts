@@ -70,7 +70,7 @@ beforeAll(async () => {
     'part.yaml': `${head}${newest()}`,
   });
   if (hasDockerRegistry) target = await startDockerRegistry();
-}, 120_000);
+});
 afterAll(async () => {
   await target.close();
   await world.close();

@@ -86,7 +86,7 @@ mirror:
         version: 1.0.0
 `,
   });
-}, 120_000);
+});
 afterAll(() => world.close());
 beforeEach(async () => {
   await replaceTarget();

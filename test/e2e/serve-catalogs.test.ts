@@ -536,7 +536,7 @@ spec:
 
     expect((await command.stop()).code).toBe(0);
     expect(await sandbox.leftovers()).toEqual([]);
-  }, 120_000);
+  });
 
   it('row 6: names packages with their catalog, selects by priority and label, and reports ambiguities', async () => {
     const directorySource = (name: string, more: object): object => ({

@@ -196,7 +196,7 @@ it('reads catalogs from Git and HTTP with missing, wrong, valid and replaced Sec
   }
   expect(seen.filter((text) => secrets.test(text))).toEqual([]);
   expect(await sandbox.leftovers()).toEqual([]);
-}, 120_000);
+});
 
 it('pulls the images of catalogs with the Secrets that exist of those that they name', async () => {
   const registry = await startFaultRegistry();
@@ -240,4 +240,4 @@ it('pulls the images of catalogs with the Secrets that exist of those that they 
   const { stderr } = await command.stop();
   expect(stderr).toContain('catalog team: Secret "olm/gone": not found');
   expect(stderr).not.toMatch(secrets);
-}, 120_000);
+});

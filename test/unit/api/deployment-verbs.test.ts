@@ -18,7 +18,7 @@ import { directoryWith } from '../../support/temporary.js';
 const namespace = 'widgets';
 const place = { name: 'widget', namespace };
 
-describe.skipIf(!hasKubectl)('verbs of deployments (need kubectl)', { timeout: 60_000 }, () => {
+describe.skipIf(!hasKubectl)('verbs of deployments (need kubectl)', () => {
   /** A cluster of its own for one test, with a namespace to install into. */
   async function newCluster(signal?: AbortSignal) {
     const server = await startApiServer();

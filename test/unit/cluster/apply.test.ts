@@ -150,7 +150,7 @@ const webhook: JsonObject = {
   webhooks: [],
 };
 
-describe.skipIf(!hasKubectl).concurrent('cluster/apply (needs kubectl)', { timeout: 120_000 }, () => {
+describe.skipIf(!hasKubectl).concurrent('cluster/apply (needs kubectl)', () => {
   it('applies objects in phases and records them', () =>
     withCluster(async ({ server, kubectl, apply }) => {
       const report = await apply([webhook, deployment('a'), widget, configMap('one', '1'), role, definition]);

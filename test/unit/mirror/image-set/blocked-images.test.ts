@@ -19,7 +19,7 @@ describe('mirror/blocked-images', () => {
   it('stops a pattern that would take for ever', () => {
     const search = (): unknown => patterns(['(a*)*$'], { maxMilliseconds: 100 })([`${'a'.repeat(60)}:v1`]);
     expect(search).toThrow(/^mirror.blockedImages: "\(a\*\)\*\$": matching "a+:v1" takes too long$/);
-  }, 60_000);
+  });
 
   it('limits the time of each pattern, not of all of them together', () => {
     const slow = Array.from({ length: 400 }, () => '^(a+)+$');

@@ -37,7 +37,8 @@ export async function readMirrorInventory(
     }
   }
   return takeInventory(target, {
-    ...{ session, maxPerRegistry: resolveMaxPerRegistry(options) },
+    session,
+    maxPerRegistry: resolveMaxPerRegistry(options),
     repositories: repositories === undefined && locks === undefined ? undefined : wanted,
   });
 }

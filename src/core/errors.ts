@@ -198,19 +198,17 @@ export function systemReason(error: unknown): string {
 
 /** Operations that write, of which alone a refused permission is one to write. */
 const writing: ReadonlySet<unknown> = new Set([
-  ...[
-    'mkdir',
-    'mkdtemp',
-    'rename',
-    'link',
-    'symlink',
-    'unlink',
-    'rmdir',
-    'chmod',
-    'copyfile',
-    'ftruncate',
-    'write',
-  ],
+  'mkdir',
+  'mkdtemp',
+  'rename',
+  'link',
+  'symlink',
+  'unlink',
+  'rmdir',
+  'chmod',
+  'copyfile',
+  'ftruncate',
+  'write',
 ]);
 
 /**

@@ -49,7 +49,11 @@ export function readBundleDetails(blob: BundleBlob): ManifestDetails {
   const { displayName, provider, description, summary, keywords } = readHeading(spec, annotations);
   return {
     image: blob.image,
-    ...{ displayName, provider, description, summary, keywords },
+    displayName,
+    provider,
+    description,
+    summary,
+    keywords,
     facts: getFacts(spec, annotations),
     links: toObjects(spec['links']).map(({ name, url }) => ({ name: toText(name), url: toText(url) })),
     installModes: toObjects(spec['installModes']).map(({ type, supported }) => ({

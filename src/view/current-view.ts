@@ -117,7 +117,14 @@ export class CurrentView {
     const run = randomBytes(6).toString('hex');
     const readAt = this.#options.now().toISOString();
     const shared: SharedView = {
-      ...{ run, readAt, state, stop, opened, hasFailed: false, readers: 0, isRetired: false },
+      run,
+      readAt,
+      state,
+      stop,
+      opened,
+      hasFailed: false,
+      readers: 0,
+      isRetired: false,
     };
     this.#shared = shared;
     await opened.catch(() => (shared.hasFailed = true));

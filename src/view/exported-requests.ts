@@ -95,7 +95,10 @@ export const handleExportedRequest: ExportedRequestHandler = async (page, addres
 function findProblems(all: readonly LocatedProblem[], query: URLSearchParams): ProblemWindow {
   const get = (name: string): string => query.get(name) ?? '';
   const filter = {
-    ...{ from: Number(get('from')), package: get('package'), severity: get('severity'), check: get('check') },
+    from: Number(get('from')),
+    package: get('package'),
+    severity: get('severity'),
+    check: get('check'),
   };
   const { window, ...choices } = selectProblems(all, filter, (problem) => problem);
   return { problems: window, ...choices };

@@ -108,8 +108,13 @@ export class PackageGraph {
       if (isRewired) marks.push('rewired');
       if (inChannels.length === 0) marks.push('removed');
       rows.push({
-        ...{ name, version: formatBundleVersion(bundle), lane, marks },
-        ...{ replaces, skips: skips.length, skipRange },
+        name,
+        version: formatBundleVersion(bundle),
+        lane,
+        marks,
+        replaces,
+        skips: skips.length,
+        skipRange,
         ...(channels.length > 1 && { channels: inChannels }),
         ...(isRewired && {
           before: { replaces: old.replaces, skips: old.skips.length, skipRange: old.skipRange },
@@ -164,7 +169,12 @@ export class PackageGraph {
       isDefault: this.#facts.defaultChannel === first.name,
       ...(deprecation !== undefined && { deprecation }),
       ...(faults[0] !== undefined && { fault: faults[0] }),
-      ...{ rows, lanes, edges, brackets, bracketColumns, hiddenBrackets },
+      rows,
+      lanes,
+      edges,
+      brackets,
+      bracketColumns,
+      hiddenBrackets,
     };
   }
 
@@ -213,7 +223,8 @@ export class PackageGraph {
       from: edges[place - 1]?.to ?? installed?.name ?? fromText,
       to: name,
       version: findReadableVersion(resolved.get(name))?.text ?? '',
-      ...{ channel, kind },
+      channel,
+      kind,
       ...(range !== undefined && { range }),
     }));
     return {

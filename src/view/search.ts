@@ -59,7 +59,10 @@ export function searchCatalog({ packages, images }: SearchIndex, query: string):
       if (list.length >= searchLimit) continue;
       const { name, version, channel } = bundle;
       list.push({
-        ...{ package: searchedPackage.name, channel, bundle: name, version },
+        package: searchedPackage.name,
+        channel,
+        bundle: name,
+        version,
         image: images[bundle.images[0] ?? -1] ?? '',
         ...(field !== undefined && { match: { field, text: images[image] ?? '' } }),
       });

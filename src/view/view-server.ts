@@ -219,7 +219,9 @@ async function routeView(
       return json(
         await view.problems({
           from: parseIndex(get('from')),
-          ...{ package: get('package'), severity: get('severity'), check: get('check') },
+          package: get('package'),
+          severity: get('severity'),
+          check: get('check'),
         }),
       );
     case '/api/compare':
@@ -282,7 +284,10 @@ function toErrorReply(error: unknown): Reply {
 }
 
 const statuses: Partial<Record<OpmateError['code'], number>> = {
-  ...{ NOT_FOUND: 404, USAGE: 400, INVALID: 422, UNSUPPORTED: 422 },
+  NOT_FOUND: 404,
+  USAGE: 400,
+  INVALID: 422,
+  UNSUPPORTED: 422,
 };
 
 function parseJson(body: Buffer): unknown {

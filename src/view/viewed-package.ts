@@ -23,7 +23,11 @@ export function collectPackages(facts: CatalogFacts): Map<string, ViewedPackage>
   const packages = new Map<string, ViewedPackage>();
   const add = (name: string): ViewedPackage =>
     getOrAdd(packages, name, () => ({
-      ...{ name, facts: undefined, channels: new Map(), bundles: new Map(), deprecations: new Map() },
+      name,
+      facts: undefined,
+      channels: new Map(),
+      bundles: new Map(),
+      deprecations: new Map(),
       problems: [],
     }));
   for (const packageFacts of facts.packages) add(packageFacts.name).facts ??= packageFacts;

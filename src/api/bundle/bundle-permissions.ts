@@ -87,7 +87,9 @@ export async function readBundlePermissions(
     const added = older === undefined ? permissions : getExcess(permissions, older);
     const isInstallable = [permissions, older].every((one) => one === undefined || canInstall(one));
     return {
-      ...{ ...permissions, older, added },
+      ...permissions,
+      older,
+      added,
       removed: older && getExcess(older, permissions),
       cloudWildcards: added.cloud.filter(isCloudWildcard),
       missing: options.roles && isInstallable ? findMissing(permissions, options.roles) : undefined,

@@ -61,7 +61,9 @@ export async function readUpgradeCatalogs(
       const byPackage = groupBy(catalog.entries, (entry) => entry.package);
       for (const name of own)
         packages.set(name, {
-          ...{ name, catalog: reference, source: key },
+          name,
+          catalog: reference,
+          source: key,
           defaultChannel: entries.getDefaultChannel(name) ?? '',
           channels: groupBy(byPackage.get(name) ?? [], ({ channel }) => channel),
           lifecycle: lifecycles.get(name),

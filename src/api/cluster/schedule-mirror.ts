@@ -73,7 +73,8 @@ export async function scheduleMirror(
   requireRegistry(destination);
   if (shards === undefined) return encodeSchedule(named);
   const found = await findMirrorLock(destination, session, {
-    ...{ lock: options.lock, workspace: options.workspace },
+    lock: options.lock,
+    workspace: options.workspace,
   });
   if (found.lock.configuration !== computeDigest(bytes))
     throw new UsageError(`${found.name}: made with another configuration than ${configFile}`, {

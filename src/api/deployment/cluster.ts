@@ -31,8 +31,15 @@ export function openCluster(session: Session, options: ClusterOptions = {}): Clu
   const { environment, workingDirectory, logger, signal } = session;
   return {
     kubectl: new Kubectl({
-      ...{ program: kubectl, kubeconfig, context, as, asGroups },
-      ...{ environment, workingDirectory, logger, signal },
+      program: kubectl,
+      kubeconfig,
+      context,
+      as,
+      asGroups,
+      environment,
+      workingDirectory,
+      logger,
+      signal,
     }),
     session,
   };

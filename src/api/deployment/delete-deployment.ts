@@ -45,7 +45,8 @@ export async function deleteDeployment(
   }
   const { now, logger } = session;
   const report = await executeDelete(kubectl, plan, {
-    ...{ now, logger },
+    now,
+    logger,
     ...(timeoutSeconds !== undefined && { timeoutSeconds }),
   });
   return { state: 'deleted', plan, report };

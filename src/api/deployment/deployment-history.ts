@@ -89,7 +89,11 @@ export async function rollBackDeployment(
     });
   }
   const deployment: Applicable = {
-    ...{ name, installNamespace: namespace, objects, pins, hash },
+    name,
+    installNamespace: namespace,
+    objects,
+    pins,
+    hash,
     ...(packageName !== undefined && { packageName }),
     ...(bundleName !== undefined && { bundleName }),
     ...(version !== undefined && { version }),

@@ -42,7 +42,12 @@ export async function prepareHttpServer(
   const hasOwnMetrics = metrics !== undefined;
   const servers = createCatalogServers({
     ...options,
-    ...{ catalogs, certificate, host, hasOwnMetrics, statuses, logger },
+    catalogs,
+    certificate,
+    host,
+    hasOwnMetrics,
+    statuses,
+    logger,
   });
   return {
     /** Listens; returns the URL that it is reached at. Throws OpmateError IO. */

@@ -36,7 +36,9 @@ export async function checkServer(address: string, options: CheckServerOptions =
   }
   checkAuthorities(ca);
   const connection = new GrpcChannel(`${host || 'localhost'}:${port}`, {
-    ...{ tls, ca, idleTimeoutMs: responseTimeoutMs },
+    tls,
+    ca,
+    idleTimeoutMs: responseTimeoutMs,
     maxAttempts: 1,
     maxMessageBytes: 64 * 1024,
   });

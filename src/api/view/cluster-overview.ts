@@ -70,9 +70,17 @@ function explainNamespace({ state, catalogs, objects }: ResolverNamespace): Oper
 function toOperator(operator: OperatorExplanation): ClusterOperator {
   const { namespace, package: name, channel, installed, version, state, reason } = operator;
   return {
-    ...{ namespace, package: name, channel, installed, version, state, reason },
+    namespace,
+    package: name,
+    channel,
+    installed,
+    version,
+    state,
+    reason,
     upgrades: operator.upgrades.map((upgrade) => ({
-      ...{ name: upgrade.name, channel: upgrade.channel, reason: upgrade.reason },
+      name: upgrade.name,
+      channel: upgrade.channel,
+      reason: upgrade.reason,
     })),
     heldBackBy: operator.heldBackBy.map(({ by, problem, remedy = '' }) => ({ by, problem, remedy })),
   };
@@ -80,9 +88,13 @@ function toOperator(operator: OperatorExplanation): ClusterOperator {
 
 function toHop({ from, to, isBlocked, releases, operators, order, notes }: UpgradeHop): ClusterHop {
   return {
-    ...{ from, to, isBlocked },
+    from,
+    to,
+    isBlocked,
     releases: releases.map(({ version, channel, risks }) => ({
-      ...{ version, channel, risks: risks.map(({ name }) => name) },
+      version,
+      channel,
+      risks: risks.map(({ name }) => name),
     })),
     operators: operators.filter(({ status }) => status !== 'ready').map(toHopOperator),
     steps: order.map(({ namespace, text, reason }) => ({ namespace, text, reason })),
@@ -100,7 +112,10 @@ function toHop({ from, to, isBlocked, releases, operators, order, notes }: Upgra
 function toHopOperator(operator: OperatorHop): ClusterHopOperator {
   const { namespace, package: name, status, reason, installed, before, after } = operator;
   return {
-    ...{ namespace, package: name, status, reason },
+    namespace,
+    package: name,
+    status,
+    reason,
     installed: installed?.bundle ?? '',
     before: before?.bundle ?? '',
     after: after?.bundle ?? '',

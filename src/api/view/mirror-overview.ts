@@ -63,9 +63,13 @@ function toRun({ started, ended, failed, verdicts }: RecordedRun): MirrorRun {
   const lost = toAmount(ended?.failed);
   const interrupted = 'interrupted, or still running';
   return {
-    ...{ time: toText(started.run), task: toText(started.task), destination: toText(started.destination) },
-    ...{ state, reason: ended === undefined ? interrupted : toText(ended.problem) },
-    ...{ images: toAmount(ended?.images), bytes: toAmount(ended?.bytes) },
+    time: toText(started.run),
+    task: toText(started.task),
+    destination: toText(started.destination),
+    state,
+    reason: ended === undefined ? interrupted : toText(ended.problem),
+    images: toAmount(ended?.images),
+    bytes: toAmount(ended?.bytes),
     failed: ended === undefined ? failed.length : lost,
     failures: failed
       .slice(0, maxFailures)
@@ -110,9 +114,12 @@ function toGeneration(
   const { bundles, images, bytes } = diffLocks(before ?? { ...lock, catalogs: [], images: [] }, lock);
   const changed = images.changed.map(({ image }) => image);
   return {
-    ...{ number, from: from.toISOString(), images: lock.images.length },
+    number,
+    from: from.toISOString(),
+    images: lock.images.length,
     bytes: [...getLockBlobs(lock).values()].reduce((sum, { size }) => sum + size, 0),
-    ...{ bytesAdded: bytes.added, bytesRemoved: bytes.removed },
+    bytesAdded: bytes.added,
+    bytesRemoved: bytes.removed,
     differences: [
       toDifference('bundle', 'added', bundles.added),
       toDifference('bundle', 'removed', bundles.removed),

@@ -32,10 +32,12 @@ export const command = defineCommand({
       from: text('release', 'release of the cluster', { defaultText: 'that of its ClusterVersion' }),
       ...upgradeFlags,
       updateChannel: text('name', 'update channel without its version, e.g. eus', {
-        ...{ needs: 'graph', defaultText: 'that of its ClusterVersion, else stable' },
+        needs: 'graph',
+        defaultText: 'that of its ClusterVersion, else stable',
       }),
       architecture: text('name', 'architecture of the releases', {
-        ...{ needs: 'graph', defaultText: 'that of its ClusterVersion, else amd64' },
+        needs: 'graph',
+        defaultText: 'that of its ClusterVersion, else amd64',
       }),
     }),
     imageSet: text('file', 'write an image set per update; the version precedes the extension', {

@@ -62,7 +62,10 @@ export function readPlanOptions({
   optionalKinds,
 }: FlagValues<typeof planFlags>): PlanDeploymentOptions {
   return {
-    ...{ heal, forceConflicts, takeOver, force },
+    heal,
+    forceConflicts,
+    takeOver,
+    force,
     isCrdUpgradeChecked: crdUpgradeSafety === 'Strict',
     optionalKinds: optionalKinds === true ? 'all' : new Set(optionalKinds),
   };

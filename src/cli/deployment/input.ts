@@ -39,7 +39,9 @@ export async function renderInput(
   const config = configFile === undefined ? undefined : await readTextInput(configFile, context);
   const settings: RenderDeploymentsOptions = {
     ...options,
-    ...{ provider, watchNamespaces, config },
+    provider,
+    watchNamespaces,
+    config,
     secretHosts: options.secret,
     catalogs: (options.catalog ?? []).map(parseNamedCatalog),
     ...(cluster !== undefined && { findInstalled: (place) => findInstalledBundle(place, cluster) }),
@@ -89,7 +91,8 @@ export async function objectsOfDeployments(
     if (hash === '') continue;
     for (const pin of pins) session.logger.log('info', `${pin.name}: ${pin.ref}`, { content: pin.content });
     session.logger.log('info', `${name}: rendered`, {
-      ...{ namespace: installNamespace || undefined, hash },
+      namespace: installNamespace || undefined,
+      hash,
       approval: approvals[index],
     });
   }

@@ -41,7 +41,8 @@ export const command = defineCommand({
     const { for: until = 'available', timeout, output } = options;
     const place = { name, namespace: options.namespace };
     const unready = await waitForDeployment(place, readCluster(options, session), {
-      ...{ until, timeoutMs: timeout },
+      until,
+      timeoutMs: timeout,
       onProgress: (objects) =>
         session.logger.log('info', `${place.name}: waiting`, { notReady: objects.length }),
     });

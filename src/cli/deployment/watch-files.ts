@@ -29,7 +29,9 @@ export async function watchFiles(
   /** Last text of each deployment. */
   const reported = new Map<string, string>();
   await watchDeployments(() => renderInput(context, session, { options, packageName, cluster }), cluster, {
-    ...{ ...readPlanOptions(options), approve, intervalMs: interval },
+    ...readPlanOptions(options),
+    approve,
+    intervalMs: interval,
     async onEvent(event) {
       const key = keyOf(event);
       const texts =

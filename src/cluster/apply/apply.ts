@@ -64,7 +64,12 @@ export async function applyPlan(
   const { place, objects, isCurrent, read } = plan;
   const { logger } = options;
   const report: ApplyReport = {
-    ...{ revision: undefined, created: [], changed: [], removed: [], released: [], unchanged: 0 },
+    revision: undefined,
+    created: [],
+    changed: [],
+    removed: [],
+    released: [],
+    unchanged: 0,
     kept: idsOf(plan, 'keep'),
     left: idsOf(plan, 'leave'),
   };

@@ -63,7 +63,9 @@ export async function compareRender(
       conflict === undefined || newFields === undefined
         ? describeChange(plan, object, verdict?.result, owners.get(key))
         : resolveConflict(plan, object, {
-            ...{ conflict, newFields, options },
+            conflict,
+            newFields,
+            options,
             result: forcedVerdicts.get(key)?.result,
           });
     if (change === undefined) continue;

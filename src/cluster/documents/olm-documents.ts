@@ -126,7 +126,9 @@ function readCatalogSource(manifest: Manifest): ClusterCatalogDocument {
   const image = getText(spec, 'image');
   const priority = getValue(spec, 'priority');
   return {
-    ...{ name, namespace, labels: {} },
+    name,
+    namespace,
+    labels: {},
     reference: image === '' ? '' : toImage(image),
     priority: typeof priority === 'number' ? priority : 0,
   };
@@ -199,7 +201,9 @@ function readSubscription(
     'olm.operatorNamespace': installNamespace,
   };
   const deployment: UnresolvedDeployment = {
-    ...{ manifest, isPaused: false, installNamespace },
+    manifest,
+    isPaused: false,
+    installNamespace,
     watchNamespaces: own[0]?.targets ?? [],
     config: readConfig(spec.field('config'), podAnnotations),
     findings: [...diagnostics.errors],

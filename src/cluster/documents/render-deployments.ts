@@ -192,7 +192,9 @@ class Rendering extends Report {
     const { findings, warnings } = this;
     const installNamespace = this.#installNamespace;
     const described = {
-      ...{ name, namespace, isPaused },
+      name,
+      namespace,
+      isPaused,
       ...(isCrdUpgradeChecked !== undefined && { isCrdUpgradeChecked }),
       ...(progressDeadlineMinutes !== undefined && { progressDeadlineMinutes }),
       ...(healthChecks !== undefined && { healthChecks }),
@@ -229,7 +231,11 @@ class Rendering extends Report {
         rendered === undefined
           ? { ...refused, findings, warnings }
           : {
-              ...{ ...described, ...rendered, findings, warnings, pins: content.pins },
+              ...described,
+              ...rendered,
+              findings,
+              warnings,
+              pins: content.pins,
               hash: findings.length > 0 ? '' : await hashOfObjects(rendered.objects, this.#session),
             };
       await content.confirm();

@@ -84,8 +84,13 @@ export const clusterKinds = [
 /** Returns a set without objects. */
 export function emptyClusterObjects(): ClusterObjects {
   return {
-    ...{ subscriptions: [], extensions: [], csvs: [], mirrors: [], faults: [] },
-    ...{ catalogSources: new Map(), clusterCatalogs: new Map() },
+    subscriptions: [],
+    extensions: [],
+    csvs: [],
+    mirrors: [],
+    faults: [],
+    catalogSources: new Map(),
+    clusterCatalogs: new Map(),
   };
 }
 
@@ -128,7 +133,8 @@ const readMirrors =
 const readers: Readonly<Record<string, Reader>> = {
   'operators.coreos.com/Subscription': ({ subscriptions }, { value, namespace, title }) => {
     subscriptions.push({
-      ...{ title, namespace },
+      title,
+      namespace,
       package: getText(value, 'spec', 'name'),
       channel: getText(value, 'spec', 'channel'),
       source: `${getText(value, 'spec', 'sourceNamespace')}/${getText(value, 'spec', 'source')}`,
@@ -146,7 +152,10 @@ const readers: Readonly<Record<string, Reader>> = {
   'operators.coreos.com/CatalogSource': ({ catalogSources }, { value, name, namespace, title }) => {
     const image = getText(value, 'spec', 'image');
     catalogSources.set(`${namespace}/${name}`, {
-      ...{ title, image: image === '' ? undefined : image, ...readOrigin(value), isEnabled: true },
+      title,
+      image: image === '' ? undefined : image,
+      ...readOrigin(value),
+      isEnabled: true,
       priority: getNumber(value, 'spec', 'priority'),
       labels: getLabels(value),
     });
@@ -154,7 +163,9 @@ const readers: Readonly<Record<string, Reader>> = {
   'olm.operatorframework.io/ClusterCatalog': ({ clusterCatalogs }, { value, name, title }) => {
     const image = getText(value, 'spec', 'source', 'image', 'ref');
     clusterCatalogs.set(name, {
-      ...{ title, image: image === '' ? undefined : image, ...readOrigin(value) },
+      title,
+      image: image === '' ? undefined : image,
+      ...readOrigin(value),
       priority: getNumber(value, 'spec', 'priority'),
       // Every catalog has its name as a label. (Source: catalogd.)
       labels: new Map([...getLabels(value), ['olm.operatorframework.io/metadata.name', name]]),

@@ -62,7 +62,10 @@ export class InstalledRequests {
     const version = this.#findVersion(title, bundle, this.#csvVersion(subscription.namespace, bundle));
     const where = channel === '' ? 'the default channel' : `channel ${channel}`;
     this.#addRequest(catalog, {
-      ...{ title, bundle, version, package: subscription.package },
+      title,
+      bundle,
+      version,
+      package: subscription.package,
       reason: `${title}: ${state}, ${where}`,
       channels: channel === '' ? [] : [channel],
       isAnyChannel: false,
@@ -77,7 +80,11 @@ export class InstalledRequests {
     const state = bundle === '' ? 'not installed' : `installed ${bundle}`;
     const where = channels.length === 0 ? 'any channel' : `channels ${channels.join(', ')}`;
     this.#addRequest(catalog, {
-      ...{ title, channels, bundle, version, package: extension.package },
+      title,
+      channels,
+      bundle,
+      version,
+      package: extension.package,
       isAnyChannel: channels.length === 0,
       reason: `${title}: ${state}, ${where}${range === '' ? '' : `, version ${range}`}`,
     });

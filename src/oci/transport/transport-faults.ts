@@ -95,7 +95,9 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
     const flag = route.insecureFlag ?? 'registry.skipTlsVerify';
     const usual = `add its certificate authority with registry.caFile or certs.d, or accept any certificate with ${flag}`;
     return new NetworkError(`TLS: ${certificate}${issuer}`, {
-      ...{ subject: host, temporary: false, cause },
+      subject: host,
+      temporary: false,
+      cause,
       hint: hint ?? route.certificateHint ?? usual,
     });
   }

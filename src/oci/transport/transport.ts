@@ -127,7 +127,10 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         const received = receiveResponse(
           { status, headers, url: url.href, address },
           {
-            ...{ source: body, isEmpty: request.method === 'HEAD', watch, release },
+            source: body,
+            isEmpty: request.method === 'HEAD',
+            watch,
+            release,
             describe: (bytes, cause) => stopped ?? cutOff(url.host, bytes, length, cause),
           },
         );

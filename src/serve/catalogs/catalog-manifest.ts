@@ -94,8 +94,19 @@ export function readCatalog(object: WrittenDocument, context: ReadContext): Cata
   const key = toKey([originKey, labels, priority, isAvailable, pollMs ?? 0, ...secrets]);
   const { line } = findPlace(metadata.name.path);
   return {
-    ...{ name, kind, file, line, labels, priority, isAvailable, pollMs },
-    ...{ origin, secret, pullSecrets, originKey, key },
+    name,
+    kind,
+    file,
+    line,
+    labels,
+    priority,
+    isAvailable,
+    pollMs,
+    origin,
+    secret,
+    pullSecrets,
+    originKey,
+    key,
   };
 }
 

@@ -178,7 +178,8 @@ export function createCatalogStatus(
     metadata: { name, labels: { ...labels } },
     spec: {
       ...(source !== undefined && { source }),
-      ...{ availabilityMode: isAvailable ? 'Available' : 'Unavailable', priority },
+      availabilityMode: isAvailable ? 'Available' : 'Unavailable',
+      priority,
     },
     status: withoutUndefined({
       conditions: record.conditions.map((condition) => ({ ...condition })),

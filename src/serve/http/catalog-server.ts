@@ -216,7 +216,13 @@ class CatalogHandlers {
       const base = `${root}/catalogs/${name}`;
       const api = `${base}/api/v1`;
       return {
-        ...{ name, priority, labels, hash, size, count, packages: packages.length },
+        name,
+        priority,
+        labels,
+        hash,
+        size,
+        count,
+        packages: packages.length,
         changedAt: (changedAt ?? storedAt).toISOString(),
         urls: { base, all: `${api}/all`, metas: `${api}/metas`, graphql: `${api}/graphql` },
       };

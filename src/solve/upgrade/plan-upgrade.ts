@@ -143,8 +143,11 @@ function planNamespace(
   const { namespace } = start.state;
   const before = prepareNamespace(start, { here, there, from: context.from });
   const stays: NamespacePhase = {
-    ...{ end: before.end, installs: [], failure: undefined },
-    ...{ channels: new Map(), notes: new Map() },
+    end: before.end,
+    installs: [],
+    failure: undefined,
+    channels: new Map(),
+    notes: new Map(),
   };
   const after = there === undefined ? stays : continueNamespace(before.end, there, context.to);
   const notes = [before, after].flatMap(({ failure }) =>

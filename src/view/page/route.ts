@@ -3,7 +3,12 @@ import { useEffect, useState } from 'preact/hooks';
 /** The list of all packages, without search, filters and sort order. `openshift` is a minor version, `4.18`. */
 export const allPackages = {
   view: 'packages' as const,
-  ...{ query: '', only: '', category: '', provider: '', openshift: '', sort: '' },
+  query: '',
+  only: '',
+  category: '',
+  provider: '',
+  openshift: '',
+  sort: '',
 };
 
 /**
@@ -12,14 +17,12 @@ export const allPackages = {
  * only the selected bundles.
  */
 export const emptySelection = {
-  ...{
-    view: 'edit' as const,
-    picks: [] as string[],
-    kind: '',
-    catalog: '',
-    defaults: [] as string[],
-    exact: '',
-  },
+  view: 'edit' as const,
+  picks: [] as string[],
+  kind: '',
+  catalog: '',
+  defaults: [] as string[],
+  exact: '',
 };
 
 /** Views by the first name in the fragment of the URL: empty routes, with their fields in the order of the URL. */
@@ -27,8 +30,14 @@ const views = {
   '': allPackages,
   /** `beside`: further channels in the graph, `from` and `to`: ends of the upgrade path, `compare`: `no` hides it. */
   package: {
-    ...{ view: 'package' as const, package: '', channel: '', bundle: '', beside: [] as string[] },
-    ...{ from: '', to: '', compare: '' },
+    view: 'package' as const,
+    package: '',
+    channel: '',
+    bundle: '',
+    beside: [] as string[],
+    from: '',
+    to: '',
+    compare: '',
   },
   problems: { view: 'problems' as const, package: '', severity: '', check: '' },
   compare: { view: 'compare' as const, package: '' },

@@ -135,45 +135,7 @@ export async function extractLayers(
       else await writeFile(join(blobs, key), entry.body, { flag: 'wx', mode: 0o600 });
     });
     const packed = await pack?.take(tree.files);
-    for (const path of tree.directories) {
-      await makeDirectory(join(target, path), 0o700);
-    }
-    // A root that is a file may have parent directories outside the result.
-    for (const root of tree.roots) {
-      if (tree.files.has(root)) await makeDirectory(join(target, dirname(root)), 0o700);
-    }
-    const first = new Map<FileBody, string>();
-    const repeated: { path: string; body: FileBody }[] = [];
-    const problems = new Map<string, OpmateError>();
-    for (const [path, file] of tree.files) {
-      const broken = file.broken ?? unreadable(path, file.body, Infinity);
-      if (packed?.has(path)) continue;
-      if (file.body === undefined || broken !== undefined) problems.set(path, broken as OpmateError);
-      else if (first.has(file.body)) repeated.push({ path, body: file.body });
-      else first.set(file.body, path);
-    }
-    const { signal } = options;
-    await mapConcurrent(
-      [...first],
-      16,
-      ([{ layer, entry }, path]) => moveWhole(join(blobs, toKey(layer, entry)), join(target, path)),
-      { signal },
-    );
-    let copied = 0;
-    for (const { path, body } of repeated) {
-      throwIfCancelled(signal);
-      const from = join(target, first.get(body) as string);
-      await link(from, join(target, path)).catch(async () => {
-        // The file system may lack hard links, or limit their number.
-        copied += body.size;
-        if (copied > limits.maxUnpackedSize) {
-          throw new LimitError(`image: unpacks to more than ${showSize(limits.maxUnpackedSize)}`, {
-            hint: 'raise the limit with limits.maxUnpackedSize if you trust the source',
-          });
-        }
-        await copyFile(from, join(target, path));
-      });
-    }
+    const problems = await placeFiles(tree, packed, { blobs, target }, { ...options, limits });
     await moveWhole(target, destination);
     return {
       files: [...tree.files.keys()],
@@ -255,6 +217,60 @@ function findLowestLayer(files: Iterable<FinalFile>): number | undefined {
   return lowest;
 }
 
+interface LoadedTree {
+  roots: string[];
+  files: Map<string, FinalFile>;
+  directories: Set<string>;
+}
+
+/** Moves the files of a tree, except packed ones, to their places below `target`. Returns the problems of unreadable ones. */
+async function placeFiles(
+  tree: LoadedTree,
+  packed: ReadonlyMap<string, FilePart> | undefined,
+  { blobs, target }: { blobs: string; target: string },
+  { limits, signal }: { limits: ArchiveLimits } & CancelOptions,
+): Promise<Map<string, OpmateError>> {
+  for (const path of tree.directories) {
+    await makeDirectory(join(target, path), 0o700);
+  }
+  // A root that is a file may have parent directories outside the result.
+  for (const root of tree.roots) {
+    if (tree.files.has(root)) await makeDirectory(join(target, dirname(root)), 0o700);
+  }
+  const first = new Map<FileBody, string>();
+  const repeated: { path: string; body: FileBody }[] = [];
+  const problems = new Map<string, OpmateError>();
+  for (const [path, file] of tree.files) {
+    const broken = file.broken ?? unreadable(path, file.body, Infinity);
+    if (packed?.has(path)) continue;
+    if (file.body === undefined || broken !== undefined) problems.set(path, broken as OpmateError);
+    else if (first.has(file.body)) repeated.push({ path, body: file.body });
+    else first.set(file.body, path);
+  }
+  await mapConcurrent(
+    [...first],
+    16,
+    ([{ layer, entry }, path]) => moveWhole(join(blobs, toKey(layer, entry)), join(target, path)),
+    { signal },
+  );
+  let copied = 0;
+  for (const { path, body } of repeated) {
+    throwIfCancelled(signal);
+    const from = join(target, first.get(body) as string);
+    await link(from, join(target, path)).catch(async () => {
+      // The file system may lack hard links, or limit their number.
+      copied += body.size;
+      if (copied > limits.maxUnpackedSize) {
+        throw new LimitError(`image: unpacks to more than ${showSize(limits.maxUnpackedSize)}`, {
+          hint: 'raise the limit with limits.maxUnpackedSize if you trust the source',
+        });
+      }
+      await copyFile(from, join(target, path));
+    });
+  }
+  return problems;
+}
+
 /**
  * Reads all layers, builds the tree, and calls `keep` for every readable file in it, and for some that upper layers
  * replaced.
@@ -263,76 +279,107 @@ async function loadTree(
   layers: readonly LayerInput[],
   options: ReadLayersOptions,
   keep: (key: string, entry: TarEntry, label: string) => Promise<void>,
-): Promise<{ roots: string[]; files: Map<string, FinalFile>; directories: Set<string> }> {
-  const { concurrency = 4, limits, logger = silentLogger } = options;
-  const { maxFiles = Infinity } = limits ?? {};
-  // The first failure stops reading the other layers.
-  const failed = new AbortController();
-  const signal =
-    options.signal === undefined ? failed.signal : AbortSignal.any([options.signal, failed.signal]);
-  const roots = options.roots.map((root) => normalizeEntryPath(root, 'image'));
-  const kept = new Set<string>();
+): Promise<LoadedTree> {
+  return new LayerFiles(layers, options, keep).load();
+}
 
-  const readLayer = async (
+/** Reads layers, and knows the files that were kept. */
+class LayerFiles {
+  readonly #layers: readonly LayerInput[];
+  readonly #options: ReadLayersOptions;
+  readonly #keep: (key: string, entry: TarEntry, label: string) => Promise<void>;
+  readonly #maxFiles: number;
+  /** The first failure stops reading the other layers. */
+  readonly #failed = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #roots: string[];
+  readonly #kept = new Set<string>();
+
+  constructor(
+    layers: readonly LayerInput[],
+    options: ReadLayersOptions,
+    keep: (key: string, entry: TarEntry, label: string) => Promise<void>,
+  ) {
+    const { signal, limits } = options;
+    const own = this.#failed.signal;
+    this.#layers = layers;
+    this.#options = options;
+    this.#keep = keep;
+    this.#maxFiles = limits?.maxFiles ?? Infinity;
+    this.#signal = signal === undefined ? own : AbortSignal.any([signal, own]);
+    this.#roots = options.roots.map((root) => normalizeEntryPath(root, 'image'));
+  }
+
+  async load(): Promise<LoadedTree> {
+    const { limits } = this.#options;
+    const meter = new ArchiveMeter(limits);
+    const deltas = await this.#readLayers([...this.#layers.keys()], meter, (path) =>
+      isBelow(this.#roots, path),
+    );
+    const tree = new ImageTree(meter);
+    deltas.forEach((entries, index) => tree.apply(index, `layer ${this.#layers[index]?.label}`, entries));
+    const result = tree.collect(this.#roots);
+    await this.#readBehindLinks(result.files.values());
+    return { roots: this.#roots, ...result };
+  }
+
+  /** Reads files that links select from outside a root of their layer. */
+  async #readBehindLinks(files: Iterable<FinalFile>): Promise<void> {
+    const { limits, logger = silentLogger } = this.#options;
+    const missing = new Set<string>();
+    const behind = new Set<number>();
+    for (const { body } of files) {
+      if (body === undefined || body.type !== 'file') continue;
+      const key = toKey(body.layer, body.entry);
+      if (this.#kept.has(key)) continue;
+      missing.add(key);
+      behind.add(body.layer);
+    }
+    if (missing.size === 0) return;
+    const counts = { files: missing.size, layers: behind.size };
+    logger.log('debug', 'reading layers again for files behind links', counts);
+    await this.#readLayers([...behind], new ArchiveMeter(limits), (_, key) => missing.delete(key));
+    if (missing.size > 0)
+      throw new OpmateError('INTERNAL', 'a layer changed by another process while reading');
+  }
+
+  #readLayers(
+    indexes: readonly number[],
+    meter: ArchiveMeter,
+    isWanted: (path: string, key: string) => boolean,
+  ): Promise<LayerEntry[][]> {
+    const { concurrency = 4 } = this.#options;
+    const read = (index: number): Promise<LayerEntry[]> => this.#readLayer(index, meter, isWanted);
+    return mapConcurrent(indexes, concurrency, read, { signal: this.#signal });
+  }
+
+  async #readLayer(
     index: number,
     meter: ArchiveMeter,
     wanted: (path: string, key: string) => boolean,
-  ): Promise<LayerEntry[]> => {
-    const layer = layers[index] as LayerInput;
+  ): Promise<LayerEntry[]> {
+    const layer = this.#layers[index] as LayerInput;
     const label = `layer ${layer.label}`;
-    throwIfCancelled(signal);
+    throwIfCancelled(this.#signal);
     const entries: LayerEntry[] = [];
     let number = 0;
     try {
-      for await (const entry of readTar(await layer.open(), { label, meter, signal })) {
+      for await (const entry of readTar(await layer.open(), { label, meter, signal: this.#signal })) {
         const { path, type, size, linkName } = entry;
         const key = toKey(index, number);
         entries.push({ path, type, size, linkName, entry: number++ });
         if (type !== 'file' || !wanted(path, key)) continue;
-        if (kept.size >= maxFiles) throw new LimitError(`more than ${maxFiles} files`, { subject: label });
-        kept.add(key);
-        await keep(key, entry, label);
+        if (this.#kept.size >= this.#maxFiles)
+          throw new LimitError(`more than ${this.#maxFiles} files`, { subject: label });
+        this.#kept.add(key);
+        await this.#keep(key, entry, label);
       }
     } catch (error) {
-      failed.abort();
+      this.#failed.abort();
       throw error;
     }
     return entries;
-  };
-
-  const meter = new ArchiveMeter(limits);
-  const numbers = layers.map((_, index) => index);
-  const isWanted = (path: string): boolean => isBelow(roots, path);
-  const deltas = await mapConcurrent(numbers, concurrency, (index) => readLayer(index, meter, isWanted), {
-    signal,
-  });
-
-  const tree = new ImageTree(meter);
-  deltas.forEach((entries, index) => tree.apply(index, `layer ${layers[index]?.label}`, entries));
-  const result = tree.collect(roots);
-
-  // Links can select content from outside a root of its layer.
-  const missing = new Set<string>();
-  const behind = new Set<number>();
-  for (const { body } of result.files.values()) {
-    if (body === undefined || body.type !== 'file') continue;
-    const key = toKey(body.layer, body.entry);
-    if (kept.has(key)) continue;
-    missing.add(key);
-    behind.add(body.layer);
   }
-  if (missing.size > 0) {
-    logger.log('debug', 'reading layers again for files behind links', {
-      files: missing.size,
-      layers: behind.size,
-    });
-    const again = new ArchiveMeter(limits);
-    const isMissing = (_: string, key: string): boolean => missing.delete(key);
-    await mapConcurrent([...behind], concurrency, (index) => readLayer(index, again, isMissing), { signal });
-    if (missing.size > 0)
-      throw new OpmateError('INTERNAL', 'a layer changed by another process while reading');
-  }
-  return { roots, ...result };
 }
 
 function isBelow(roots: readonly string[], path: string): boolean {

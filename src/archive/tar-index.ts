@@ -83,7 +83,17 @@ async function readIndex(
     throw new OpmateError('SYNTAX', problem, { subject: path, cause: error });
   }
   if (entries === 0 && total > 0) throw new OpmateError('SYNTAX', 'not a tar archive', { subject: path });
-  // Entries below a file or link are unpacked elsewhere or not at all.
+  refuseEntriesBelowFiles(files, links, path);
+  resolveLinks(files, links);
+  return files;
+}
+
+/** Refuses entries below a file or link, which are unpacked elsewhere or not at all. */
+function refuseEntriesBelowFiles(
+  files: ReadonlyMap<string, TarSlice>,
+  links: ReadonlyMap<string, string>,
+  path: string,
+): void {
   for (const name of [...files.keys(), ...links.keys()]) {
     for (let slash = name.indexOf('/'); slash >= 0; slash = name.indexOf('/', slash + 1)) {
       const parent = name.slice(0, slash);
@@ -91,6 +101,10 @@ async function readIndex(
       throw new OpmateError('INVALID', `entry ${showName(name)}: its parent is a file`, { subject: path });
     }
   }
+}
+
+/** Adds links to files, which may lead through others. */
+function resolveLinks(files: Map<string, TarSlice>, links: ReadonlyMap<string, string>): void {
   for (const [name, first] of links) {
     let target: string | undefined = first;
     for (let hops = 0; hops < 16 && target !== undefined && !files.has(target); hops++)
@@ -98,7 +112,6 @@ async function readIndex(
     const slice = target === undefined ? undefined : files.get(target);
     if (slice !== undefined) files.set(name, slice);
   }
-  return files;
 }
 
 /** Adds an entry to the files or the links of the archive at `path`. */

@@ -134,12 +134,57 @@ export interface EncodedManifest {
 }
 
 async function* readDirectory(files: readonly Place[], signal?: AbortSignal): AsyncGenerator<TreeItem> {
-  const manifests: EncodedManifest[] = [];
-  const faults: OpmateError[] = [];
-  const csvs: { manifest: EncodedManifest; place: Place }[] = [];
-  let size = 0;
-  // Reads the first document; a package manifest may be a Kubernetes object too.
-  function* readManifest(content: Buffer, place: Place): Generator<TreeItem> {
+  return yield* new ManifestDirectory(files, signal).read();
+}
+
+/** Reads the manifests of one directory, and then its bundles. */
+class ManifestDirectory {
+  readonly #files: readonly Place[];
+  readonly #signal: AbortSignal | undefined;
+  readonly #manifests: EncodedManifest[] = [];
+  readonly #faults: OpmateError[] = [];
+  readonly #csvs: { manifest: EncodedManifest; place: Place }[] = [];
+  #size = 0;
+
+  constructor(files: readonly Place[], signal: AbortSignal | undefined) {
+    this.#files = files;
+    this.#signal = signal;
+  }
+
+  async *read(): AsyncGenerator<TreeItem> {
+    for (let position = 0; position < this.#files.length; position += filesAtOnce) {
+      const batch = this.#files.slice(position, position + filesAtOnce);
+      const contents = await mapConcurrent(batch, filesAtOnce, readPlace, { signal: this.#signal });
+      for (const [index, content] of contents.entries()) {
+        if (Buffer.isBuffer(content)) yield* this.#readManifest(content, batch[index] as Place);
+        else yield content;
+      }
+    }
+    // Unreadable definitions matter to the bundles of their directory only.
+    if (this.#csvs.length === 0) return;
+    for (const error of this.#faults) yield { kind: 'problem', error };
+    if (this.#faults.length > 0) return;
+    for (const { manifest: csv, place } of this.#csvs) {
+      const sameName = this.#csvs
+        .map(({ manifest }) => manifest)
+        .filter(({ csvName }) => csvName === csv.csvName);
+      if (sameName.length > 1) {
+        if (sameName[0] === csv) yield { kind: 'problem', error: createDuplicateError(sameName) };
+        continue;
+      }
+      const own = this.#manifests.filter(({ csvName }) => csvName === undefined || csvName === csv.csvName);
+      try {
+        const { bundle, missing } = toBundle(csv, own);
+        if (missing !== undefined) yield { kind: 'problem', error: missing };
+        yield { kind: 'bundle', bundle, file: csv.file };
+      } catch (error) {
+        yield { kind: 'problem', error: addLine(error, place) };
+      }
+    }
+  }
+
+  /** Reads the first document; a package manifest may be a Kubernetes object too. */
+  *#readManifest(content: Buffer, place: Place): Generator<TreeItem> {
     const { label: file } = place;
     const { value, error: syntaxError } = readFirstDocument(content);
     if (syntaxError !== undefined) {
@@ -165,44 +210,17 @@ async function* readDirectory(files: readonly Place[], signal?: AbortSignal): As
     try {
       manifest = toManifest(value, file);
     } catch (error) {
-      faults.push(toFault(error, file, content));
+      this.#faults.push(toFault(error, file, content));
       return;
     }
-    manifests.push(manifest);
-    if (manifest.csvName !== undefined) csvs.push({ manifest, place });
-    size += manifest.text.length;
-    if (size > maxBundleSize) {
+    this.#manifests.push(manifest);
+    if (manifest.csvName !== undefined) this.#csvs.push({ manifest, place });
+    this.#size += manifest.text.length;
+    if (this.#size > maxBundleSize) {
       throw new LimitError(
         `${file}: more than the ${maxBundleSize} bytes that the manifests of a directory may have are reached ` +
           'with this file',
       );
-    }
-  }
-  for (let position = 0; position < files.length; position += filesAtOnce) {
-    const batch = files.slice(position, position + filesAtOnce);
-    const contents = await mapConcurrent(batch, filesAtOnce, readPlace, { signal });
-    for (const [index, content] of contents.entries()) {
-      if (Buffer.isBuffer(content)) yield* readManifest(content, batch[index] as Place);
-      else yield content;
-    }
-  }
-  // Unreadable definitions matter to the bundles of their directory only.
-  if (csvs.length === 0) return;
-  for (const error of faults) yield { kind: 'problem', error };
-  if (faults.length > 0) return;
-  for (const { manifest: csv, place } of csvs) {
-    const sameName = csvs.map(({ manifest }) => manifest).filter(({ csvName }) => csvName === csv.csvName);
-    if (sameName.length > 1) {
-      if (sameName[0] === csv) yield { kind: 'problem', error: createDuplicateError(sameName) };
-      continue;
-    }
-    const own = manifests.filter(({ csvName }) => csvName === undefined || csvName === csv.csvName);
-    try {
-      const { bundle, missing } = toBundle(csv, own);
-      if (missing !== undefined) yield { kind: 'problem', error: missing };
-      yield { kind: 'bundle', bundle, file: csv.file };
-    } catch (error) {
-      yield { kind: 'problem', error: addLine(error, place) };
     }
   }
 }

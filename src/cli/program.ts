@@ -55,14 +55,9 @@ export async function runCommandLine(
   const named = await commandLine.loadNamed(args);
   if (commandLine.findTool(named) !== undefined) state.usageCode = usageCode(commandLine, named, args);
   try {
-    const [first, ...words] = args;
-    if (first === 'help' && words.every((word) => !word.startsWith('-'))) {
-      state.usageCode = exitCodes.usage;
-      await writeAll(context.stdout, await helpFor(commandLine, words));
-      return exitCode;
-    }
-    if (wantsAllHelp(args)) {
-      await writeAll(context.stdout, await helpText(commandLine, named, { all: true }));
+    const help = await findHelp(commandLine, named, args, state);
+    if (help !== undefined) {
+      await writeAll(context.stdout, help);
       return exitCode;
     }
     const mistyped = findMistypedCommand(commandLine, named, args);
@@ -82,23 +77,48 @@ export async function runCommandLine(
       return exitCodes.done;
     }
     state.debug = program.opts<GlobalOptions>().debug === true;
-    const reached = findReached(program);
-    const [word] = reached.args;
-    if (error.code === 'commander.unknownCommand' && word !== undefined) {
-      throw unknownCommand(reached, word, commandLine.findReferenceCommand(reached));
-    }
-    const [, option] = /^error: unknown option '([^']*)'/.exec(error.message) ?? [];
-    const owner =
-      option === undefined || reached !== program ? undefined : await commandLine.findOwner(option);
-    const instead = owner === undefined ? '' : `did you mean ${quoteGo(`${commandPath(owner)} ${option}`)}? `;
-    if (error.code === 'commander.excessArguments') {
-      const unexpected = named.args.slice(named.registeredArguments.length).map(quoteGo);
-      const noun = unexpected.length === 1 ? 'argument' : 'arguments';
-      throw new UsageError(`unexpected ${noun} ${unexpected.join(', ')}`, { hint: help });
-    }
-    throw wrongUsage(error, `${instead}${help}`);
+    throw await explainUsage(error, commandLine, named, help);
   }
   return exitCode;
+}
+
+/** Returns the help that a command line asks for, besides that of commander. */
+async function findHelp(
+  commandLine: CommandLine,
+  named: Command,
+  args: readonly string[],
+  state: RunState,
+): Promise<string | undefined> {
+  const [first, ...words] = args;
+  if (first === 'help' && words.every((word) => !word.startsWith('-'))) {
+    state.usageCode = exitCodes.usage;
+    return helpFor(commandLine, words);
+  }
+  return wantsAllHelp(args) ? helpText(commandLine, named, { all: true }) : undefined;
+}
+
+/** Returns the error of a wrong command line in the words of opmate, with the command that an option belongs to. */
+async function explainUsage(
+  error: CommanderError,
+  commandLine: CommandLine,
+  named: Command,
+  help: string,
+): Promise<UsageError> {
+  const { program } = commandLine;
+  const reached = findReached(program);
+  const [word] = reached.args;
+  if (error.code === 'commander.unknownCommand' && word !== undefined) {
+    return unknownCommand(reached, word, commandLine.findReferenceCommand(reached));
+  }
+  const [, option] = /^error: unknown option '([^']*)'/.exec(error.message) ?? [];
+  const owner = option === undefined || reached !== program ? undefined : await commandLine.findOwner(option);
+  const instead = owner === undefined ? '' : `did you mean ${quoteGo(`${commandPath(owner)} ${option}`)}? `;
+  if (error.code === 'commander.excessArguments') {
+    const unexpected = named.args.slice(named.registeredArguments.length).map(quoteGo);
+    const noun = unexpected.length === 1 ? 'argument' : 'arguments';
+    return new UsageError(`unexpected ${noun} ${unexpected.join(', ')}`, { hint: help });
+  }
+  return wrongUsage(error, `${instead}${help}`);
 }
 
 /** Returns the commands that fit the working directory, for a call without arguments. */

@@ -101,7 +101,12 @@ export function compareLive(live: JsonObject, next: JsonObject): ChangedField[] 
 function comparable(object: JsonObject): JsonObject {
   const metadata = without(
     getObject(object, 'metadata'),
-    ...['managedFields', 'resourceVersion', 'generation', 'uid', 'creationTimestamp', 'selfLink'],
+    'managedFields',
+    'resourceVersion',
+    'generation',
+    'uid',
+    'creationTimestamp',
+    'selfLink',
   );
   return { ...without(object, 'status'), metadata };
 }

@@ -169,56 +169,8 @@ function judgeCatalog(
   range: VersionRange | undefined,
   { name, priority, content }: ResolveCatalog,
 ): Judged {
-  const { channels: wanted, installed, policy } = request;
-  const channels = content.channels.filter((channel) => wanted.length === 0 || wanted.includes(channel.name));
-  const channelsByBundle = new Map<string, Set<string>>();
-  for (const channel of channels) {
-    for (const entry of channel.entries) {
-      getOrAdd(channelsByBundle, entry.name, () => new Set<string>()).add(channel.name);
-    }
-  }
-  const upgrades = new Map<string, UpgradeEdge>();
-  if (installed !== undefined) {
-    for (const edge of new UpgradeGraph(channels).edgesFrom(installed.name, installed.version.version)) {
-      const known = upgrades.get(edge.to);
-      if (known === undefined || compareBytes(edge.channel, known.channel) < 0) upgrades.set(edge.to, edge);
-    }
-  }
-  const isBound = installed !== undefined && policy === 'catalog-provided';
-  const judge = (bundle: PackageBundle): JudgedBundle => {
-    const version = findReadableVersion(bundle);
-    const upgrade = upgrades.get(bundle.name);
-    const isInstalled =
-      installed !== undefined &&
-      version !== undefined &&
-      compareVersionReleases(version, installed.version) === 0;
-    const reasons: string[] = [];
-    if (wanted.length > 0 && !channelsByBundle.has(bundle.name)) {
-      reasons.push(`not in ${wanted.length === 1 ? 'channel' : 'any of the channels'} ${wanted.join(', ')}`);
-    }
-    if (range !== undefined && (version === undefined || !range.contains(version.version))) {
-      reasons.push(outOfRange(bundle, version, request.versionRange));
-    }
-    if (isBound && upgrade === undefined && !isInstalled) reasons.push(`no upgrade of ${installed.name}`);
-    const deprecation = content.deprecations?.get(deprecationKey(schemas.bundle, bundle.name));
-    const how =
-      upgrade !== undefined ? describeEdge(upgrade) : isInstalled ? 'version already installed' : undefined;
-    return {
-      bundle,
-      candidate: {
-        name: bundle.name,
-        version: version?.text ?? '',
-        ...(version !== undefined && version.release.length > 0 && { release: version.release.join('.') }),
-        image: bundle.image,
-        channels: sortedByBytes(channelsByBundle.get(bundle.name) ?? []),
-        ...(deprecation !== undefined && { deprecation }),
-        ...(how !== undefined && { upgrade: how }),
-        isMatch: reasons.length === 0,
-        reasons,
-      },
-    };
-  };
-  const judged = content.bundles.map(judge).sort(byPreference);
+  const judge = new BundleJudge(request, range, content);
+  const judged = content.bundles.map((bundle) => judge.judge(bundle)).sort(byPreference);
   const matches = judged.filter(({ candidate }) => candidate.isMatch);
   const [best, ...others] = matches;
   for (const other of others) if (best !== undefined) other.candidate.reasons.push(whyWorse(other, best));
@@ -235,6 +187,87 @@ function judgeCatalog(
       candidates: judged.map(({ candidate }) => candidate),
     },
   };
+}
+
+/** Judges the bundles of one catalog by a request. */
+class BundleJudge {
+  readonly #request: ResolveRequest;
+  readonly #range: VersionRange | undefined;
+  readonly #content: PackageContent;
+  readonly #channelsByBundle = new Map<string, Set<string>>();
+  /** Upgrades from the installed bundle, by their target. */
+  readonly #upgrades = new Map<string, UpgradeEdge>();
+
+  constructor(request: ResolveRequest, range: VersionRange | undefined, content: PackageContent) {
+    this.#request = request;
+    this.#range = range;
+    this.#content = content;
+    const { channels: wanted, installed } = request;
+    const channels = content.channels.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
+    for (const channel of channels) {
+      for (const entry of channel.entries) {
+        getOrAdd(this.#channelsByBundle, entry.name, () => new Set<string>()).add(channel.name);
+      }
+    }
+    if (installed === undefined) return;
+    for (const edge of new UpgradeGraph(channels).edgesFrom(installed.name, installed.version.version)) {
+      const known = this.#upgrades.get(edge.to);
+      if (known === undefined || compareBytes(edge.channel, known.channel) < 0) {
+        this.#upgrades.set(edge.to, edge);
+      }
+    }
+  }
+
+  judge(bundle: PackageBundle): JudgedBundle {
+    const version = findReadableVersion(bundle);
+    const upgrade = this.#upgrades.get(bundle.name);
+    const isInstalled = this.#isInstalled(version);
+    const reasons = this.#findReasons(bundle, version, isInstalled);
+    const deprecation = this.#content.deprecations?.get(deprecationKey(schemas.bundle, bundle.name));
+    const how =
+      upgrade !== undefined ? describeEdge(upgrade) : isInstalled ? 'version already installed' : undefined;
+    return {
+      bundle,
+      candidate: {
+        name: bundle.name,
+        version: version?.text ?? '',
+        ...(version !== undefined && version.release.length > 0 && { release: version.release.join('.') }),
+        image: bundle.image,
+        channels: sortedByBytes(this.#channelsByBundle.get(bundle.name) ?? []),
+        ...(deprecation !== undefined && { deprecation }),
+        ...(how !== undefined && { upgrade: how }),
+        isMatch: reasons.length === 0,
+        reasons,
+      },
+    };
+  }
+
+  #isInstalled(version: BundleVersion | undefined): boolean {
+    const { installed } = this.#request;
+    return (
+      installed !== undefined &&
+      version !== undefined &&
+      compareVersionReleases(version, installed.version) === 0
+    );
+  }
+
+  /** Returns why a bundle does not match. */
+  #findReasons(bundle: PackageBundle, version: BundleVersion | undefined, isInstalled: boolean): string[] {
+    const { channels: wanted, installed, policy, versionRange } = this.#request;
+    const range = this.#range;
+    const reasons: string[] = [];
+    if (wanted.length > 0 && !this.#channelsByBundle.has(bundle.name)) {
+      reasons.push(`not in ${wanted.length === 1 ? 'channel' : 'any of the channels'} ${wanted.join(', ')}`);
+    }
+    if (range !== undefined && (version === undefined || !range.contains(version.version))) {
+      reasons.push(outOfRange(bundle, version, versionRange));
+    }
+    const isBound = installed !== undefined && policy === 'catalog-provided';
+    if (isBound && !this.#upgrades.has(bundle.name) && !isInstalled) {
+      reasons.push(`no upgrade of ${installed.name}`);
+    }
+    return reasons;
+  }
 }
 
 function outOfRange(bundle: PackageBundle, version: BundleVersion | undefined, range: string): string {

@@ -107,6 +107,32 @@ export async function loadChart(
   const metadata = readObject(files, 'Chart.yaml', label);
   if (metadata === undefined) throw new OpmateError('INVALID', `${label}: Chart.yaml: not found`);
   const [name, version] = [toVersionText(metadata['name']), toVersionText(metadata['version'])];
+  const { type, isFirstVersion, dependencies } = readDescription(files, metadata, label);
+  const { templates, crds, others, inner } = sortFiles(files, isFirstVersion);
+  const schema = files.get('values.schema.json');
+  const charts = await loadInner(inner, label, { depth, meter, signal });
+  return {
+    name,
+    version,
+    metadata,
+    templates,
+    crds,
+    charts,
+    isLibrary: type === 'library',
+    values: readObject(files, 'values.yaml', label) ?? {},
+    schema: schema && toText(schema),
+    dependencies,
+    files: others,
+  };
+}
+
+/** Reads the fields of Chart.yaml, and the dependencies. Throws DiagnosticsError with all problems. */
+function readDescription(
+  files: ChartFiles,
+  metadata: JsonObject,
+  label: string,
+): { type: JsonValue; isFirstVersion: boolean; dependencies: Chart['dependencies'] } {
+  const [name, version] = [toVersionText(metadata['name']), toVersionText(metadata['version'])];
   const faults: Diagnostic[] = [];
   const refuse = (path: DocumentPath, problem: string, file = 'Chart.yaml'): void => {
     const places = findPlaces(toText(files.get(file) as Buffer));
@@ -132,6 +158,11 @@ export async function loadChart(
     (path, problem) => refuse(path, problem, required === null ? 'Chart.yaml' : 'requirements.yaml'),
   );
   if (faults.length > 0) throw new DiagnosticsError(faults);
+  return { type, isFirstVersion, dependencies };
+}
+
+/** Sorts the files of a chart by what they are for; `inner` has those of charts in it. */
+function sortFiles(files: ChartFiles, isFirstVersion: boolean) {
   const templates = new Map<string, string>();
   const crds = new Map<string, string>();
   const others = new Map<string, Buffer>();
@@ -148,7 +179,15 @@ export async function loadChart(
       if (/^crds\/.*\.(?:ya?ml|json)$/.test(path)) crds.set(path, toText(bytes));
     }
   }
-  const schema = files.get('values.schema.json');
+  return { templates, crds, others, inner };
+}
+
+/** Loads the charts in a chart, which may be archives. */
+async function loadInner(
+  inner: ReadonlyMap<string, Map<string, Buffer>>,
+  label: string,
+  { depth, meter, signal }: { depth: number; meter: ArchiveMeter } & CancelOptions,
+): Promise<Chart[]> {
   const charts: Chart[] = [];
   for (const [part, own] of inner) {
     const packed = own.get('');
@@ -161,19 +200,7 @@ export async function loadChart(
         : await readChartArchive(Readable.from([packed], { objectMode: false }), where, { meter, signal });
     charts.push(await loadChart(content, where, { depth: depth + 1, meter, signal }));
   }
-  return {
-    name,
-    version,
-    metadata,
-    templates,
-    crds,
-    charts,
-    isLibrary: type === 'library',
-    values: readObject(files, 'values.yaml', label) ?? {},
-    schema: schema && toText(schema),
-    dependencies,
-    files: others,
-  };
+  return charts;
 }
 
 function readDependencies(

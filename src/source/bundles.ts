@@ -60,60 +60,84 @@ export async function stageBundles(
   session: SourceSession,
   options: StageOptions = {},
 ): Promise<Stage> {
-  const { logger = silentLogger } = session;
-  const { onFailure, concurrency = 8 } = options;
-  // A failure that is not of a bundle's content stops all other reads.
-  const stop = new AbortController();
-  const signal = session.signal === undefined ? stop.signal : AbortSignal.any([session.signal, stop.signal]);
-  const invalid = new Map<string, OpmateError>();
-  const orReport = async <T>(reference: string, work: () => Promise<T>): Promise<T | undefined> => {
+  return new BundleStaging(references, session, options).stage();
+}
+
+/** Stages bundles, all of which are read unless a failure is not of the content of one. */
+class BundleStaging {
+  readonly #references: readonly string[];
+  readonly #session: SourceSession;
+  readonly #options: StageOptions;
+  /** A failure that is not of a bundle's content stops all other reads. */
+  readonly #stop = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #invalid = new Map<string, OpmateError>();
+
+  constructor(references: readonly string[], session: SourceSession, options: StageOptions) {
+    const { signal } = session;
+    const own = this.#stop.signal;
+    this.#references = references;
+    this.#session = session;
+    this.#options = options;
+    this.#signal = signal === undefined ? own : AbortSignal.any([signal, own]);
+  }
+
+  async stage(): Promise<Stage> {
+    const { concurrency = 8 } = this.#options;
+    const signal = this.#signal;
+    const stoppable = withChanges(this.#session, { signal });
+    const stage = new Stage(this.#session.temporaryDirectory);
     try {
-      return await work();
+      const located = await this.#locate();
+      const read = (item: Located): Promise<unknown> =>
+        this.#orReport(item.reference, () => stageBundle(stage, item, stoppable));
+      await mapConcurrent(located, concurrency, read, { signal });
+      this.#throwInvalid();
+      return stage;
     } catch (error) {
-      const failure = withReference(error, reference);
-      const isReported = failure instanceof OpmateError && !(failure instanceof CancelledError);
-      if (isReported && onFailure !== undefined) onFailure(reference, failure);
-      else if (isReported && contentCodes.has(failure.code)) invalid.set(reference, failure);
-      else {
-        stop.abort();
-        throw failure;
-      }
-      return undefined;
+      await stage.close();
+      throwIfCancelled(this.#session.signal);
+      throw error;
     }
-  };
-  const throwInvalid = (): void => {
-    const failures = references.flatMap((reference) => invalid.get(reference) ?? []);
-    if (failures.length > 0) throw combineErrors([...new Set(failures)]);
-  };
-  const stoppable = withChanges(session, { signal });
-  const stage = new Stage(session.temporaryDirectory);
-  try {
-    const located = await mapConcurrent(
-      references,
-      16,
-      (reference) => orReport(reference, () => locateBundle(reference, session, options)),
-      { signal },
-    );
-    throwInvalid();
+  }
+
+  /** Returns the places of the bundles, each once. */
+  async #locate(): Promise<Located[]> {
+    const { logger = silentLogger } = this.#session;
+    const locate = (reference: string): Promise<Located | undefined> =>
+      this.#orReport(reference, () => locateBundle(reference, this.#session, this.#options));
+    const located = await mapConcurrent(this.#references, 16, locate, { signal: this.#signal });
+    this.#throwInvalid();
     const unique = new Map<string, Located>();
     for (const item of located) {
       if (item === undefined) continue;
       if (unique.has(item.key)) logger.log('info', `${item.reference}: duplicate reference, added once`);
       else unique.set(item.key, item);
     }
-    warnUnusedRules(options.pullFrom ?? [], [...unique.values()], logger);
-    await mapConcurrent(
-      [...unique.values()],
-      concurrency,
-      (item) => orReport(item.reference, () => stageBundle(stage, item, stoppable)),
-      { signal },
-    );
-    throwInvalid();
-    return stage;
-  } catch (error) {
-    await stage.close();
-    throwIfCancelled(session.signal);
-    throw error;
+    warnUnusedRules(this.#options.pullFrom ?? [], [...unique.values()], logger);
+    return [...unique.values()];
+  }
+
+  async #orReport<T>(reference: string, work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      const failure = withReference(error, reference);
+      const isReported = failure instanceof OpmateError && !(failure instanceof CancelledError);
+      const { onFailure } = this.#options;
+      if (isReported && onFailure !== undefined) onFailure(reference, failure);
+      else if (isReported && contentCodes.has(failure.code)) this.#invalid.set(reference, failure);
+      else {
+        this.#stop.abort();
+        throw failure;
+      }
+      return undefined;
+    }
+  }
+
+  #throwInvalid(): void {
+    const failures = this.#references.flatMap((reference) => this.#invalid.get(reference) ?? []);
+    if (failures.length > 0) throw combineErrors([...new Set(failures)]);
   }
 }
 

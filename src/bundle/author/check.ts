@@ -81,7 +81,17 @@ export async function checkManifests(
     const message = `${size} bytes, more than the ${maxBundleSize} that a bundle may have`;
     report.fault('invalid-object', message, { file: label });
   }
-  const [csv, ...others] = csvs;
+  checkCsvs(csvs, provided, label, report);
+  return report;
+}
+
+/** Requires exactly one ClusterServiceVersion, whose owned APIs are `provided`. */
+function checkCsvs(
+  [csv, ...others]: readonly ObjectFile[],
+  provided: readonly ApiKey[],
+  label: string,
+  report: Report,
+): void {
   if (csv === undefined) {
     report.fault('missing-csv', 'no ClusterServiceVersion', {
       file: label,
@@ -89,7 +99,7 @@ export async function checkManifests(
         'specify the directory that contains it; for plain manifests, create annotations of that type with ' +
         'opmate bundle generate first',
     });
-    return report;
+    return;
   }
   for (const { file } of others) {
     report.fault('second-csv', `a second ClusterServiceVersion beside ${csv.file}`, { file });
@@ -101,7 +111,6 @@ export async function checkManifests(
     const owned = csvCustomResources(spec, 'owned');
     checkOwnedApis(label, name, owned, [...provided, ...csvApiServices(spec, 'owned')], csv.file);
   });
-  return report;
 }
 
 /** Runs `work` and reports its error as a finding, with its line if known. */

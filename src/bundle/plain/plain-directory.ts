@@ -22,6 +22,8 @@ export interface PlainManifests extends Pick<Report, 'findings' | 'warnings'> {
   objects: PlainObject[];
 }
 
+type PlainOptions = CancelOptions & LinkOptions & { destinations?: readonly string[] | undefined };
+
 /**
  * Reads a bundle of the format plain: objects in the files of `manifests/`, or of the directory itself without
  * `manifests/`. `destinations` are further such directories, for content from several sources. Skips files other than
@@ -30,77 +32,98 @@ export interface PlainManifests extends Pick<Report, 'findings' | 'warnings'> {
  */
 export async function readPlainDirectory(
   directory: string,
-  options: CancelOptions & LinkOptions & { destinations?: readonly string[] | undefined } = {},
+  options: PlainOptions = {},
 ): Promise<PlainManifests> {
-  const report = new Report();
-  const { findings, warnings } = report;
-  const files: BundleFile[] = [];
-  let count = 0;
-  let total = 0;
-  const checkSize = (size: number, subject: string): void => {
-    total += size;
-    if (size <= maxFileSize && total <= maxBundleSize) return;
+  return new PlainDirectory(directory, options).read();
+}
+
+/** Reads the files of a directory, and counts them against the limits. */
+class PlainDirectory {
+  readonly #directory: string;
+  readonly #options: PlainOptions;
+  readonly #report = new Report();
+  readonly #files: BundleFile[] = [];
+  #count = 0;
+  #total = 0;
+  #destinations: readonly string[] = [];
+
+  constructor(directory: string, options: PlainOptions) {
+    this.#directory = directory;
+    this.#options = options;
+  }
+
+  async read(): Promise<PlainManifests> {
+    const { findings, warnings } = this.#report;
+    // Files beside manifests/ are not applied.
+    const isNested = this.#hasManifests(await listDirectory(this.#directory));
+    this.#destinations = sortedByBytes(new Set(this.#options.destinations ?? [])).filter(
+      (place) => place !== '' && (!isNested || place.startsWith('manifests/')),
+    );
+    const prefix = await this.#readPlace('');
+    for (const place of this.#destinations) await this.#readPlace(place);
+    const { objects, isEmpty, ...read } = readPlainFiles(this.#files);
+    this.#report.add(read);
+    if (isEmpty && findings.length === 0) {
+      this.#report.fault('no-objects', `${prefix === '' ? 'the directory' : prefix} holds no objects`);
+    }
+    return { objects: findings.length > 0 ? [] : objects, findings, warnings };
+  }
+
+  #checkSize(size: number, subject: string): void {
+    this.#total += size;
+    if (size <= maxFileSize && this.#total <= maxBundleSize) return;
     throw new LimitError(`too large, or reaches the ${maxBundleSize} bytes that all manifests may have`, {
       subject,
       hint: 'check that this is a manifest',
     });
-  };
-  const hasManifests = (entries: readonly Dirent[]): boolean =>
-    entries.some((entry) => entry.name === 'manifests' && entry.isDirectory());
-  // Files beside manifests/ are not applied.
-  const isNested = hasManifests(await listDirectory(directory));
-  const destinations = sortedByBytes(new Set(options.destinations ?? [])).filter(
-    (place) => place !== '' && (!isNested || place.startsWith('manifests/')),
-  );
-  const readPlace = async (place: string): Promise<string> => {
-    const top = await listDirectory(path.join(directory, place));
+  }
+
+  #hasManifests(entries: readonly Dirent[]): boolean {
+    return entries.some((entry) => entry.name === 'manifests' && entry.isDirectory());
+  }
+
+  async #readPlace(place: string): Promise<string> {
+    const top = await listDirectory(path.join(this.#directory, place));
     const below = place === '' ? '' : `${place}/`;
     const part = `${below}manifests`;
-    const hasPart = !destinations.includes(part) && hasManifests(top);
+    const hasPart = !this.#destinations.includes(part) && this.#hasManifests(top);
     const prefix = hasPart ? `${part}/` : below;
-    const entries = hasPart ? await listDirectory(path.join(directory, part)) : top;
-    count += entries.length;
-    if (count > maxFiles) {
-      throw new LimitError(`${count} files, more than ${maxFiles}`, {
-        subject: directory,
+    const entries = hasPart ? await listDirectory(path.join(this.#directory, part)) : top;
+    this.#count += entries.length;
+    if (this.#count > maxFiles) {
+      throw new LimitError(`${this.#count} files, more than ${maxFiles}`, {
+        subject: this.#directory,
         hint: 'check that these are the manifests of one operator',
       });
     }
-    for (const entry of entries) await readEntry(prefix + entry.name, entry);
+    for (const entry of entries) await this.#readEntry(prefix + entry.name, entry);
     return prefix;
-  };
-  const readEntry = async (file: string, entry: Dirent): Promise<void> => {
-    throwIfCancelled(options.signal);
+  }
+
+  async #readEntry(file: string, entry: Dirent): Promise<void> {
+    throwIfCancelled(this.#options.signal);
     if (entry.name.startsWith('.')) return;
     if (entry.isDirectory()) {
-      if (destinations.some((place) => place === file || place.startsWith(`${file}/`))) return;
-      report.fault('directory', 'is a directory', {
+      if (this.#destinations.some((place) => place === file || place.startsWith(`${file}/`))) return;
+      this.#report.fault('directory', 'is a directory', {
         file,
         hint: 'move all manifests to one directory: the format plain has no subdirectories',
       });
     } else if (!/\.(?:ya?ml|json)$/i.test(entry.name)) {
-      report.warn('ignored-file', 'skipped: neither .yaml, .yml nor .json', { file });
+      this.#report.warn('ignored-file', 'skipped: neither .yaml, .yml nor .json', { file });
     } else {
-      const place = path.join(directory, file);
-      const outside = entry.isSymbolicLink() ? await outsideError(directory, place, file) : undefined;
-      if (outside !== undefined && options.followLinks !== true) {
-        findings.push({ ...(diagnosticsFrom(outside)[0] as Diagnostic), code: 'link' });
+      const place = path.join(this.#directory, file);
+      const outside = entry.isSymbolicLink() ? await outsideError(this.#directory, place, file) : undefined;
+      if (outside !== undefined && this.#options.followLinks !== true) {
+        this.#report.findings.push({ ...(diagnosticsFrom(outside)[0] as Diagnostic), code: 'link' });
         return;
       }
-      const content = readFileWithin(place, checkSize);
+      const content = readFileWithin(place, (size, subject) => this.#checkSize(size, subject));
       const fault = content && outside ? outsideManifestFault(content, file) : undefined;
-      if (fault !== undefined) report.fault('syntax', 'not a manifest', { file, line: fault.line });
-      else if (content !== undefined) files.push({ name: file, content });
+      if (fault !== undefined) this.#report.fault('syntax', 'not a manifest', { file, line: fault.line });
+      else if (content !== undefined) this.#files.push({ name: file, content });
     }
-  };
-  const prefix = await readPlace('');
-  for (const place of destinations) await readPlace(place);
-  const { objects, isEmpty, ...read } = readPlainFiles(files);
-  report.add(read);
-  if (isEmpty && findings.length === 0) {
-    report.fault('no-objects', `${prefix === '' ? 'the directory' : prefix} holds no objects`);
   }
-  return { objects: findings.length > 0 ? [] : objects, findings, warnings };
 }
 
 /** Reads objects to apply, each with a kind, an apiVersion and a name, without duplicates. Throws LimitError. */

@@ -17,12 +17,32 @@ export function checkGoodPractices(content: BundleContent, reportAny: Reporter):
   if (deployments === null) {
     reportNamed(['spec', 'install', 'spec'], 'unable to find a deployment to install in the CSV');
   }
+  checkRequests(csv, csvObject.value, report);
+  checkDescriptions(csv, report);
+  checkChannelNames(content, report);
+  const grant = findCrdGrant(csv);
+  if (grant !== undefined) {
+    report(
+      grant,
+      "CSV contains permissions to create CRD. An Operator shouldn't deploy or manage other operators (such patterns " +
+        'are known as meta or super operators or include CRDs in its Operands). ' +
+        "It's the Operator Lifecycle Manager's job to manage the deployment and lifecycle of operators.  Please, " +
+        'review the design of your solution and if you should not be using Dependency Resolution from OLM instead. ' +
+        'More info: https://sdk.operatorframework.io/docs/best-practices/common-recommendation/',
+    );
+  }
+  checkName(name, report);
+}
+
+/** Recommends resource requests for all containers. */
+function checkRequests(csv: Csv, object: JsonValue, report: Reporter): void {
+  const deployments = csv.spec.install.spec?.deployments ?? null;
   for (const [index, deployment] of (deployments ?? []).entries()) {
     for (const [position, container] of (deployment.spec.template.spec?.containers ?? []).entries()) {
       const inTemplate = ['spec', 'template', 'spec', 'containers', position];
       const path = ['spec', 'install', 'spec', 'deployments', index, ...inTemplate];
       // An empty list of requests is accepted, which the typed value does not distinguish from none.
-      let requests: JsonValue | undefined = csvObject.value;
+      let requests: JsonValue | undefined = object;
       for (const key of [...path, 'resources', 'requests']) {
         requests = typeof key === 'string' ? getValue(requests, key) : getList(requests)[key];
       }
@@ -36,6 +56,10 @@ export function checkGoodPractices(content: BundleContent, reportAny: Reporter):
       );
     }
   }
+}
+
+/** Recommends descriptions of custom resource definitions. */
+function checkDescriptions(csv: Csv, report: Reporter): void {
   for (const relation of ['owned', 'required'] as const) {
     for (const [index, crd] of (csv.spec.customresourcedefinitions?.[relation] ?? []).entries()) {
       if ((crd.description ?? '') !== '') continue;
@@ -43,6 +67,10 @@ export function checkGoodPractices(content: BundleContent, reportAny: Reporter):
       report(['spec', 'customresourcedefinitions', relation, index], problem);
     }
   }
+}
+
+/** Recommends names of channels. */
+function checkChannelNames(content: BundleContent, report: Reporter): void {
   const { channels, defaultChannel } = content.format;
   const unusual = sortedByBytes(
     new Set([...channels, defaultChannel].map((channel) => channel.trim())),
@@ -54,17 +82,10 @@ export function checkGoodPractices(content: BundleContent, reportAny: Reporter):
         'https://olm.operatorframework.io/docs/best-practices/channel-naming',
     );
   }
-  const grant = findCrdGrant(csv);
-  if (grant !== undefined) {
-    report(
-      grant,
-      "CSV contains permissions to create CRD. An Operator shouldn't deploy or manage other operators (such patterns " +
-        'are known as meta or super operators or include CRDs in its Operands). ' +
-        "It's the Operator Lifecycle Manager's job to manage the deployment and lifecycle of operators.  Please, " +
-        'review the design of your solution and if you should not be using Dependency Resolution from OLM instead. ' +
-        'More info: https://sdk.operatorframework.io/docs/best-practices/common-recommendation/',
-    );
-  }
+}
+
+/** Recommends the form of the name of a ClusterServiceVersion. */
+function checkName(name: string, report: Reporter): void {
   const path = ['metadata', 'name'];
   if (!endsWithVersion(name)) {
     const problem =

@@ -106,6 +106,11 @@ export function findBundleFaults(
       optionalChecks[validator](content, reportAs(validator, content.csvObject?.file), options);
     }
   }
+  return locateFindings(diagnostics, files);
+}
+
+/** Returns each finding once, with its place, sorted by file and line. */
+function locateFindings(diagnostics: readonly Diagnostic[], files: BundleFiles): ValidationDiagnostic[] {
   const findPlace = placesIn(files);
   const seen = new Set<string>();
   return diagnostics

@@ -73,18 +73,17 @@ export async function planApply(
   const current = currentRevision(inventory);
   const held = [...inventory.objects, ...(inventory.unfinished?.objects ?? [])];
   const resources = await discoverResources(kubectl, [...values, ...held.map(toStub)]);
-  const owner = toOwner(place);
   const findings: Diagnostic[] = [];
-  const { objects, omitted } = placeObjects(deployment.objects, resources, { place, findings, options });
+  const placed = placeObjects(deployment.objects, resources, { place, findings, options });
+  const isSame = current !== undefined && isSameSource(current, deployment);
   const plan: ApplyPlan = {
     deployment,
     place,
     read,
     current,
-    isCurrent:
-      current !== undefined && isSameSource(current, deployment) && inventory.unfinished === undefined,
-    objects,
-    omitted,
+    isCurrent: isSame && inventory.unfinished === undefined,
+    objects: placed.objects,
+    omitted: placed.omitted,
     changes: [],
     findings,
     forced: new Set(),
@@ -92,23 +91,45 @@ export async function planApply(
     approval: '',
   };
   if (findings.length > 0) return plan;
+  const surplus = findSurplus(held, plan.objects);
+  findings.push(...(await findForbidden(kubectl, getNeeds(plan, surplus, resources, options))));
+  if (findings.length === 0) await compareWithCluster(kubectl, plan, { surplus, resources, options });
+  return plan;
+}
+
+/** Returns the objects of the inventory that are no longer applied, in the order of their removal. */
+function findSurplus(held: readonly ObjectId[], objects: ApplyPlan['objects']): ObjectId[] {
   const applied = new Set(objects.map(toKey));
   const released = held.filter((id) => !applied.has(toKey(id)));
-  const surplus = inPhaseOrder([...new Map(released.map((id) => [toKey(id), id])).values()]).reverse();
+  return inPhaseOrder([...new Map(released.map((id) => [toKey(id), id])).values()]).reverse();
+}
+
+/** Adds the changes, or the findings, of comparing the objects with those on the cluster. */
+async function compareWithCluster(
+  kubectl: Kubectl,
+  plan: ApplyPlan,
+  {
+    surplus,
+    resources,
+    options,
+  }: {
+    surplus: ObjectId[];
+    resources: Awaited<ReturnType<typeof discoverResources>>;
+    options: ApplyOptions;
+  },
+): Promise<void> {
+  const { deployment, place, objects, findings } = plan;
+  const owner = toOwner(place);
   const existing = objects.filter((object) => findResource(resources, object)?.exists === true);
-  findings.push(...(await findForbidden(kubectl, getNeeds(plan, surplus, resources, options))));
-  if (findings.length > 0) return plan;
-  const live = await getLive(kubectl, [
-    ...existing,
-    ...surplus.filter((id) => findResource(resources, id)?.exists),
-  ]);
+  const left = surplus.filter((id) => findResource(resources, id)?.exists);
+  const live = await getLive(kubectl, [...existing, ...left]);
   plan.live = live;
   const owned = classifyOwners(objects, live, owner, options);
   findings.push(...owned.findings);
   const { isCrdUpgradeChecked = true } = deployment;
   if (isCrdUpgradeChecked && options.isCrdUpgradeChecked !== false)
     findings.push(...checkDefinitions(objects, live));
-  if (findings.length > 0) return plan;
+  if (findings.length > 0) return;
   const { changes, ...compared } = await compareRender(kubectl, plan, {
     existing,
     owners: owned.owners,
@@ -123,7 +144,6 @@ export async function planApply(
     plan.changes.filter(({ change }) => kinds.includes(change)).map(({ id }) => id);
   const [removals, takeovers] = [idsOf('remove', 'release'), idsOf('take over', 'adopt')];
   plan.approval = computeApproval(place, deployment.hash, removals, takeovers);
-  return plan;
 }
 
 /** Returns the value of the owner annotation of a deployment. */

@@ -60,27 +60,7 @@ export function readDeploymentDocuments(files: readonly BundleFile[]): Documents
   const core = (kind: string): Manifest[] =>
     manifests.filter((manifest) => manifest.kind === kind && manifest.apiVersion === 'v1');
   const [configMaps, secrets] = [core('ConfigMap'), core('Secret')];
-  for (const manifest of manifests) {
-    const { apiVersion, kind } = manifest;
-    const place = locateIn(manifest, ['kind']);
-    if (isOlmDocument(manifest)) continue;
-    if (!isOurs(manifest)) {
-      if (configMaps.includes(manifest) || secrets.includes(manifest)) continue;
-      if (apiVersion === '' && kinds.includes(kind)) {
-        const hint = `use apiVersion: ${group}/v1alpha2`;
-        report.fault('missing-field', 'apiVersion: missing', { ...place, hint });
-      } else {
-        const type = [apiVersion, kind].filter(Boolean).join(' ');
-        report.warn('unknown-kind', `${type} is not a deployment, ignored`, place);
-      }
-    } else if (!kinds.includes(kind)) {
-      const hint = `use one of ${kinds.join(', ')}`;
-      report.fault('unknown-kind', `kind: unsupported value ${quoteShort(kind)}`, { ...place, hint });
-    } else if (!knownVersions.includes(apiVersion.slice(group.length + 1))) {
-      const problem = `apiVersion: unknown version ${apiVersion}, read as v1alpha2`;
-      report.warn('unknown-version', problem, place);
-    }
-  }
+  checkKinds(manifests, report);
   const byName = (kind: string): Map<string, Manifest> => {
     const unique = new Map<string, Manifest>();
     for (const manifest of ofKind(kind)) {
@@ -116,6 +96,31 @@ export function readDeploymentDocuments(files: readonly BundleFile[]): Documents
   const { findings, warnings, ...olm } = readOlmDocuments(manifests.filter(isOlmDocument), lineAt);
   report.add({ findings, warnings });
   return { ...report, deployments, ...olm, configMaps, secrets };
+}
+
+/** Reports objects that are no deployments, and unknown versions. */
+function checkKinds(manifests: readonly Manifest[], report: Report): void {
+  for (const manifest of manifests) {
+    const { apiVersion, kind } = manifest;
+    const place = locateIn(manifest, ['kind']);
+    if (isOlmDocument(manifest)) continue;
+    if (!isOurs(manifest)) {
+      if (apiVersion === 'v1' && (kind === 'ConfigMap' || kind === 'Secret')) continue;
+      if (apiVersion === '' && kinds.includes(kind)) {
+        const hint = `use apiVersion: ${group}/v1alpha2`;
+        report.fault('missing-field', 'apiVersion: missing', { ...place, hint });
+      } else {
+        const type = [apiVersion, kind].filter(Boolean).join(' ');
+        report.warn('unknown-kind', `${type} is not a deployment, ignored`, place);
+      }
+    } else if (!kinds.includes(kind)) {
+      const hint = `use one of ${kinds.join(', ')}`;
+      report.fault('unknown-kind', `kind: unsupported value ${quoteShort(kind)}`, { ...place, hint });
+    } else if (!knownVersions.includes(apiVersion.slice(group.length + 1))) {
+      const problem = `apiVersion: unknown version ${apiVersion}, read as v1alpha2`;
+      report.warn('unknown-version', problem, place);
+    }
+  }
 }
 
 interface Context {

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { computeDigest } from '../../core/digest.js';
 import { OpmateError, fileError, throwFileError } from '../../core/errors.js';
 import { openJson } from '../../document/document.js';
-import { quoteShort } from '../../document/field.js';
+import { type Field, quoteShort } from '../../document/field.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { type ArchiveImage, getLayout, maxParts } from './archive-layout.js';
@@ -203,46 +203,10 @@ export function parseArchiveIndex(
       hint: 'check the ID in the output of the run that wrote the archive',
     });
   }
-  const isSum = (text: string) => /^[0-9a-f]{64}$/.test(text) || (options.unfinished === true && text === '');
-  const parts = fields.parts.list(maxParts).map((item) => {
-    const part = item.object(['file', 'size', 'sha256'], { unknown: 'ignore' });
-    const sha256 = part.sha256.anyText();
-    if (!isSum(sha256)) part.sha256.fail(`expected a SHA-256 sum, got ${quoteShort(sha256)}`);
-    return { file: part.file.anyText(), size: part.size.size(), sha256 };
-  });
-  const blobs = new Map<string, { size: number; part: number; offset: number }>();
-  for (const item of fields.blobs.list(maxItems)) {
-    const blob = item.object(['digest', 'size', 'part', 'offset'], { unknown: 'ignore' });
-    const digest = blob.digest.digest();
-    if (blobs.has(digest)) item.fail(`duplicate ${digest}`, { code: 'duplicate' });
-    blobs.set(digest, {
-      size: blob.size.size(),
-      part: blob.part.integer(0, maxParts),
-      offset: blob.offset.size(),
-    });
-  }
-  const inBase = new Map<string, number>();
-  const holders = new Map<string, string>();
-  for (const item of fields.inBase.list(maxItems)) {
-    const blob = item.object(['digest', 'size', 'repository'], { unknown: 'ignore' });
-    const digest = blob.digest.digest();
-    if (inBase.has(digest) || blobs.has(digest)) item.fail(`duplicate ${digest}`, { code: 'duplicate' });
-    inBase.set(digest, blob.size.size());
-    const holder = blob.repository.optionalMatching(isRepositoryName, 'a repository name');
-    if (holder !== undefined) holders.set(digest, holder);
-  }
-  const images = fields.images.list(maxItems).map((item): ArchiveImage => {
-    const image = item.object(['repository', 'tag', 'mediaType', 'digest', 'size'], { unknown: 'ignore' });
-    return {
-      repository: image.repository.matching(isRepositoryName, 'a repository name'),
-      tag: image.tag.isPresent ? image.tag.matching(isTag, 'a tag') : undefined,
-      descriptor: {
-        mediaType: image.mediaType.anyText(),
-        digest: image.digest.digest(),
-        size: image.size.size(),
-      },
-    };
-  });
+  const parts = readParts(fields.parts, options.unfinished === true);
+  const blobs = readPlacedBlobs(fields.blobs);
+  const { inBase, holders } = readBaseBlobs(fields.inBase, blobs);
+  const images = readImages(fields.images);
   const base = fields.base.isPresent ? fields.base.digest() : undefined;
   if (base === undefined && inBase.size > 0) fields.base.missing();
   const index: ArchiveIndex = {
@@ -255,14 +219,7 @@ export function parseArchiveIndex(
     lock: fields.lock.anyText(Infinity),
     ...(holders.size > 0 && { holders }),
   };
-  for (const { repository, tag, descriptor } of images) {
-    const { digest, size } = descriptor;
-    const known = blobs.get(digest)?.size ?? inBase.get(digest);
-    if (known !== size) {
-      const problem = known === undefined ? 'not found' : `expected ${size} bytes, got ${known}`;
-      root.fail(`${repository}${tag === undefined ? '' : `:${tag}`}: ${digest}: ${problem}`);
-    }
-  }
+  requireImages(index, root);
   getLayout(parts, blobs, images, file);
   if (index.id !== computeSetId(index)) {
     throw new OpmateError('INVALID', `content does not match ID ${index.id}`, {
@@ -271,6 +228,76 @@ export function parseArchiveIndex(
     });
   }
   return index;
+}
+
+function readParts(field: Field<never>, isUnfinished: boolean): ArchiveIndex['parts'] {
+  const isSum = (text: string) => /^[0-9a-f]{64}$/.test(text) || (isUnfinished && text === '');
+  return field.list(maxParts).map((item) => {
+    const part = item.object(['file', 'size', 'sha256'], { unknown: 'ignore' });
+    const sha256 = part.sha256.anyText();
+    if (!isSum(sha256)) part.sha256.fail(`expected a SHA-256 sum, got ${quoteShort(sha256)}`);
+    return { file: part.file.anyText(), size: part.size.size(), sha256 };
+  });
+}
+
+function readPlacedBlobs(field: Field<never>): Map<string, { size: number; part: number; offset: number }> {
+  const blobs = new Map<string, { size: number; part: number; offset: number }>();
+  for (const item of field.list(maxItems)) {
+    const blob = item.object(['digest', 'size', 'part', 'offset'], { unknown: 'ignore' });
+    const digest = blob.digest.digest();
+    if (blobs.has(digest)) item.fail(`duplicate ${digest}`, { code: 'duplicate' });
+    blobs.set(digest, {
+      size: blob.size.size(),
+      part: blob.part.integer(0, maxParts),
+      offset: blob.offset.size(),
+    });
+  }
+  return blobs;
+}
+
+/** Reads the blobs of base archives, and the repositories that hold them. */
+function readBaseBlobs(
+  field: Field<never>,
+  blobs: ReadonlyMap<string, unknown>,
+): { inBase: Map<string, number>; holders: Map<string, string> } {
+  const inBase = new Map<string, number>();
+  const holders = new Map<string, string>();
+  for (const item of field.list(maxItems)) {
+    const blob = item.object(['digest', 'size', 'repository'], { unknown: 'ignore' });
+    const digest = blob.digest.digest();
+    if (inBase.has(digest) || blobs.has(digest)) item.fail(`duplicate ${digest}`, { code: 'duplicate' });
+    inBase.set(digest, blob.size.size());
+    const holder = blob.repository.optionalMatching(isRepositoryName, 'a repository name');
+    if (holder !== undefined) holders.set(digest, holder);
+  }
+  return { inBase, holders };
+}
+
+function readImages(field: Field<never>): ArchiveImage[] {
+  return field.list(maxItems).map((item): ArchiveImage => {
+    const image = item.object(['repository', 'tag', 'mediaType', 'digest', 'size'], { unknown: 'ignore' });
+    return {
+      repository: image.repository.matching(isRepositoryName, 'a repository name'),
+      tag: image.tag.isPresent ? image.tag.matching(isTag, 'a tag') : undefined,
+      descriptor: {
+        mediaType: image.mediaType.anyText(),
+        digest: image.digest.digest(),
+        size: image.size.size(),
+      },
+    };
+  });
+}
+
+/** Requires that the manifest of each image is in the archive or its base. */
+function requireImages({ images, blobs, inBase }: ArchiveIndex, root: Field<never>): void {
+  for (const { repository, tag, descriptor } of images) {
+    const { digest, size } = descriptor;
+    const known = blobs.get(digest)?.size ?? inBase.get(digest);
+    if (known !== size) {
+      const problem = known === undefined ? 'not found' : `expected ${size} bytes, got ${known}`;
+      root.fail(`${repository}${tag === undefined ? '' : `:${tag}`}: ${digest}: ${problem}`);
+    }
+  }
 }
 
 function imageFields({ repository, tag, descriptor: { mediaType, digest, size } }: ArchiveImage): object {

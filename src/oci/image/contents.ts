@@ -59,7 +59,7 @@ export async function readContentsFrom(
   root: ManifestContent,
   options: ReadContentsOptions = {},
 ): Promise<ImageContents> {
-  const tree = createTree(source, options);
+  const tree = new ContentTree(source, options);
   await tree.read([{ content: root, subject: getSubject(source.name, reference) }], options.platforms);
   const manifests = tree.inOrder([root.descriptor.digest]);
   const contents = { root: manifests.at(-1)?.descriptor ?? root.descriptor, manifests };
@@ -72,50 +72,57 @@ export function withReferrers(
   contents: ImageContents,
   options: ReadContentsOptions = {},
 ): Promise<ImageContents> {
-  return createTree(source, options, contents.manifests).addReferrers(contents);
+  return new ContentTree(source, options, contents.manifests).addReferrers(contents);
 }
 
 /** A manifest to visit: read already, or listed. */
 type Visit = { content: ManifestContent; subject: string } | { entry: Descriptor };
 
-/** Returns readers of the manifests of a source, each of which is read once. */
-function createTree(
-  source: Repository,
-  options: ReadContentsOptions,
-  manifests: readonly ContentManifest[] = [],
-) {
-  const { concurrency = defaultConcurrency } = options;
-  const known = new Map(manifests.map((manifest) => [manifest.descriptor.digest, manifest]));
+/** Manifests of a source, each of which is read once. */
+class ContentTree {
+  readonly #source: Repository;
+  readonly #options: ReadContentsOptions;
+  readonly #concurrency: number;
+  readonly #known: Map<string, ContentManifest>;
+
+  constructor(source: Repository, options: ReadContentsOptions, manifests: readonly ContentManifest[] = []) {
+    this.#source = source;
+    this.#options = options;
+    this.#concurrency = options.concurrency ?? defaultConcurrency;
+    this.#known = new Map(manifests.map((manifest) => [manifest.descriptor.digest, manifest]));
+  }
 
   /** Reads manifests and all below them by level. */
-  async function read(first: readonly Visit[], platforms?: readonly Platform[]): Promise<void> {
+  async read(first: readonly Visit[], platforms?: readonly Platform[]): Promise<void> {
     const visit = async (item: Visit) => {
       if ('content' in item) return describeManifest(item.content, item.subject, platforms);
-      const content = await readListed(source, item.entry, options);
-      return describeManifest(content, getSubject(source.name, item.entry.digest), platforms);
+      const content = await readListed(this.#source, item.entry, this.#options);
+      return describeManifest(content, getSubject(this.#source.name, item.entry.digest), platforms);
     };
     let level = first;
     for (let depth = 1; level.length > 0; depth++) {
-      if (depth > maxDepth) throw tooDeep(source.name);
-      const described = await mapConcurrent(level, concurrency, visit, options);
-      for (const { manifest } of described) known.set(manifest.descriptor.digest, manifest);
-      const listed = described.flatMap(({ entries }) => entries).filter(({ digest }) => !known.has(digest));
+      if (depth > maxDepth) throw tooDeep(this.#source.name);
+      const described = await mapConcurrent(level, this.#concurrency, visit, this.#options);
+      for (const { manifest } of described) this.#known.set(manifest.descriptor.digest, manifest);
+      const listed = described
+        .flatMap(({ entries }) => entries)
+        .filter(({ digest }) => !this.#known.has(digest));
       const next = uniqueByDigest(listed);
-      if (known.size + next.length > maxManifests)
-        throw new LimitError(`more than ${maxManifests} manifests`, { subject: source.name });
+      if (this.#known.size + next.length > maxManifests)
+        throw new LimitError(`more than ${maxManifests} manifests`, { subject: this.#source.name });
       level = next.map((entry) => ({ entry }));
     }
   }
 
   /** Returns these manifests and all below them, listed ones first. */
-  function inOrder(digests: readonly string[]): ContentManifest[] {
+  inOrder(digests: readonly string[]): ContentManifest[] {
     const ordered = new Map<string, ContentManifest>();
     const heights = new Map<string, number>();
     const place = (digest: string, lineage: readonly string[]): number => {
-      const manifest = known.get(digest);
+      const manifest = this.#known.get(digest);
       const placed = heights.get(digest);
       if (manifest === undefined || placed !== undefined) return placed ?? 0;
-      const subject = getSubject(source.name, digest);
+      const subject = getSubject(this.#source.name, digest);
       if (lineage.includes(digest)) throw new OpmateError('INVALID', 'manifest lists itself', { subject });
       if (lineage.length >= maxDepth) throw tooDeep(subject);
       let height = 1;
@@ -130,30 +137,28 @@ function createTree(
     return [...ordered.values()];
   }
 
-  async function addReferrers(contents: ImageContents): Promise<ImageContents> {
+  async addReferrers(contents: ImageContents): Promise<ImageContents> {
     const all = [...contents.manifests];
     let pending = contents.manifests;
     for (let depth = 1; pending.length > 0; depth++) {
       const lists = await mapConcurrent(
         pending,
-        concurrency,
-        ({ descriptor }) => source.listReferrers(descriptor.digest, options),
-        options,
+        this.#concurrency,
+        ({ descriptor }) => this.#source.listReferrers(descriptor.digest, this.#options),
+        this.#options,
       );
-      const fresh = uniqueByDigest(lists.flat().filter(({ digest }) => !known.has(digest)));
+      const fresh = uniqueByDigest(lists.flat().filter(({ digest }) => !this.#known.has(digest)));
       if (fresh.length > 0 && depth > maxDepth)
-        throw new LimitError(`referrers nested deeper than ${maxDepth}`, { subject: source.name });
-      const before = new Set(known.keys());
-      await read(fresh.map((entry) => ({ entry })));
-      pending = inOrder(fresh.map(({ digest }) => digest)).filter(
+        throw new LimitError(`referrers nested deeper than ${maxDepth}`, { subject: this.#source.name });
+      const before = new Set(this.#known.keys());
+      await this.read(fresh.map((entry) => ({ entry })));
+      pending = this.inOrder(fresh.map(({ digest }) => digest)).filter(
         ({ descriptor }) => !before.has(descriptor.digest),
       );
       all.push(...pending);
     }
     return { root: contents.root, manifests: all };
   }
-
-  return { read, inOrder, addReferrers };
 }
 
 function tooDeep(subject: string): LimitError {

@@ -1,5 +1,6 @@
 import { withOpen } from '../../core/concurrency.js';
 import type { MetasQuery, Section } from '../catalogs/content-index.js';
+import type { ContentReader } from '../catalogs/stored-content.js';
 import type { ServedCatalog } from '../catalogs/catalog-set.js';
 import type { BodySender } from './body-sender.js';
 import { getTotal, readCompressed, readSections } from './content-stream.js';
@@ -54,12 +55,7 @@ export async function sendContent(
   if (method === 'HEAD' || length === 0) return void response.end();
   return withOpen(content.openReader(), async (reader) => {
     if (coding === undefined && length <= smallBytes) {
-      const body = Buffer.allocUnsafe(length);
-      let filled = 0;
-      for (const section of sent) {
-        await reader.read(body.subarray(filled, filled + section.length), section.offset);
-        filled += section.length;
-      }
+      const body = await readWhole(reader, sent, length);
       exchange.bytes = length;
       return void response.end(body);
     }
@@ -79,4 +75,19 @@ export async function sendContent(
     if (form.size !== undefined) response.setHeader('Content-Length', form.size);
     await bodies.stream(exchange, readCompressed(form, bodies.pool), undefined);
   });
+}
+
+/** Reads sections of `length` bytes in all. */
+async function readWhole(
+  reader: ContentReader,
+  sections: readonly Section[],
+  length: number,
+): Promise<Buffer> {
+  const body = Buffer.allocUnsafe(length);
+  let filled = 0;
+  for (const section of sections) {
+    await reader.read(body.subarray(filled, filled + section.length), section.offset);
+    filled += section.length;
+  }
+  return body;
 }

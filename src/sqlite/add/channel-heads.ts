@@ -45,67 +45,90 @@ export function chooseHeads(
   existing: readonly ChannelMember[],
   added: readonly ChannelMember[],
 ): PackageChannels {
-  const errors: OpmateError[] = [];
-  const fail = (message: string, hint?: string): void => {
-    errors.push(new OpmateError('INVALID', message, { hint }));
-  };
-  const highest: Highest = { members: [] };
-  const channels = new Map<string, Highest>();
-  // Lower versions do not choose the default channel.
-  let top = parseVersion('0.0.0');
-  let defaultChannel = '';
-  for (const member of [...existing, ...added]) {
+  const choice = new HeadChoice(packageName);
+  for (const member of [...existing, ...added]) choice.add(member);
+  return choice.finish();
+}
+
+/** Highest versions of a package and its channels, and what is wrong with them. */
+class HeadChoice {
+  readonly #packageName: string;
+  readonly #errors: OpmateError[] = [];
+  readonly #highest: Highest = { members: [] };
+  readonly #channels = new Map<string, Highest>();
+  /** Lower versions do not choose the default channel. */
+  #top = parseVersion('0.0.0');
+  #defaultChannel = '';
+
+  constructor(packageName: string) {
+    this.#packageName = packageName;
+  }
+
+  add(member: ChannelMember): void {
     const { name, version: text } = member;
     try {
       const version = headVersion(text);
-      meet(highest, member, version);
-      for (const channel of new Set(member.channels))
-        meet(
-          getOrAdd(channels, channel, () => ({ members: [] })),
-          member,
-          version,
-        );
-      if (compareWithBuild(version, top) >= 0) {
-        top = version;
-        if (member.defaultChannel !== '') ({ defaultChannel } = member);
+      meet(this.#highest, member, version);
+      for (const channel of new Set(member.channels)) {
+        const head = getOrAdd(this.#channels, channel, () => ({ members: [] }));
+        meet(head, member, version);
       }
+      if (compareWithBuild(version, this.#top) < 0) return;
+      this.#top = version;
+      if (member.defaultChannel !== '') this.#defaultChannel = member.defaultChannel;
     } catch (error) {
       if (!(error instanceof SemverError)) throw error;
-      fail(
-        `error parsing bundle ${name} version ${text}: ${error.message}`,
-        `set spec.version of ${name} to a semantic version`,
-      );
+      const problem = `error parsing bundle ${name} version ${text}: ${error.message}`;
+      this.#fail(problem, `set spec.version of ${name} to a semantic version`);
     }
   }
-  // Without all versions, the result is meaningless.
-  if (errors.length > 0) throw aggregateErrors(errors);
-  const requireOne = (what: string, { members }: Highest): void => {
+
+  finish(): PackageChannels {
+    // Without all versions, the result is meaningless.
+    if (this.#errors.length > 0) throw aggregateErrors(this.#errors);
+    const [first] = this.#highest.members;
+    this.#requireOne(`bundle with maximum version ${first?.version}`, this.#highest);
+    for (const [channel, head] of this.#channels) {
+      this.#requireOne(`potential channel head for ${channel}`, head);
+    }
+    const names = sortedByBytes(this.#channels.keys());
+    this.#chooseDefault(names);
+    if (this.#errors.length > 0) throw aggregateErrors(this.#errors);
+    const channels = names.map((name) => ({
+      name,
+      head: this.#channels.get(name)?.members[0]?.name as string,
+    }));
+    return { packageName: this.#packageName, channels, defaultChannel: this.#defaultChannel };
+  }
+
+  #requireOne(what: string, { members }: Highest): void {
     if (members.length <= 1) return;
     const shared = sortedByBytes(new Set(members.map(({ name }) => name)));
-    fail(
-      `more than one ${what}: ${shared.join(', ')} of package ${packageName}`,
+    this.#fail(
+      `more than one ${what}: ${shared.join(', ')} of package ${this.#packageName}`,
       shared.length === 1
         ? 'a lower version in the index skips this bundle already'
         : 'use a unique version for each bundle',
     );
-  };
-  requireOne(`bundle with maximum version ${highest.members[0]?.version}`, highest);
-  for (const [channel, head] of channels) requireOne(`potential channel head for ${channel}`, head);
-  const names = sortedByBytes(channels.keys());
-  const [only] = names;
-  if (names.length === 1 && only !== undefined && (defaultChannel === '' || defaultChannel === only)) {
-    defaultChannel = only;
-  } else if (!channels.has(defaultChannel)) {
-    fail(
-      `unable to determine default channel among channel heads of package ${packageName}: ${
-        defaultChannel === '' ? 'no bundle names one' : `${defaultChannel} is not one of its channels`
-      }`,
-      `set the default channel in the annotations of its newest bundle to one of ${names.join(', ')}`,
-    );
   }
-  if (errors.length > 0) throw aggregateErrors(errors);
-  const heads = names.map((name) => ({ name, head: channels.get(name)?.members[0]?.name as string }));
-  return { packageName, channels: heads, defaultChannel };
+
+  #chooseDefault(names: readonly string[]): void {
+    const [only] = names;
+    const named = this.#defaultChannel;
+    if (names.length === 1 && only !== undefined && (named === '' || named === only)) {
+      this.#defaultChannel = only;
+    } else if (!this.#channels.has(named)) {
+      const reason = named === '' ? 'no bundle names one' : `${named} is not one of its channels`;
+      this.#fail(
+        `unable to determine default channel among channel heads of package ${this.#packageName}: ${reason}`,
+        `set the default channel in the annotations of its newest bundle to one of ${names.join(', ')}`,
+      );
+    }
+  }
+
+  #fail(message: string, hint: string): void {
+    this.#errors.push(new OpmateError('INVALID', message, { hint }));
+  }
 }
 
 /** Bundles that share the highest version so far. */

@@ -16,7 +16,10 @@ export function removeOverwritten(database: Database, packageName: string, name:
       database.run(
         `UPDATE channel SET head_operatorbundle_name = ?
          WHERE package_name = ? AND name = ? AND head_operatorbundle_name = ?`,
-        ...[entry.replaces, packageName, channel, name],
+        entry.replaces,
+        packageName,
+        channel,
+        name,
       );
     } else if (channel === defaultChannel) {
       // A channel is removed with its head, and a package with its default channel.

@@ -37,66 +37,105 @@ export async function addToSemverChannels(
   records: readonly BundleRecord[],
   options: { skipPatch: boolean },
 ): Promise<void> {
-  const fail = (what: string, hint?: string): OpmateError =>
-    new OpmateError('INVALID', `package "${packageName}": ${what}`, { file: database.name, hint });
-  const state = readPackage(database, packageName);
-  const graphs = readChains(state, new Set(records.map(({ name }) => name)), (channel, what) => {
-    const subject = `${database.name}: package "${packageName}", channel "${channel}"`;
-    return new OpmateError('INVALID', `${subject}: ${what}`, { file: database.name });
-  });
-  const lines = new Map<string, VersionLine>();
-  const getLine = (channel: string): VersionLine =>
-    getOrAdd(lines, channel, () =>
-      lineOfGraph(
-        getOrAdd(graphs, channel, () => linkChain(channel, [])),
-        fail,
-      ),
-    );
+  const addition = new SemverAddition(database, packageName, records);
+  const versions = addition.claimVersions();
+  const defaultChannel = addition.addAll(versions, options.skipPatch);
+  addition.requireDefault(defaultChannel);
+  await database.transaction(() =>
+    writeChains(database, packageName, addition.graphs.values(), defaultChannel),
+  );
+}
 
-  const problems: string[] = [];
-  const versions = new Map<BundleRecord, Version>();
-  for (const record of records) {
-    const parsed = readVersion(record);
-    if (typeof parsed === 'string') {
-      problems.push(parsed);
-      continue;
-    }
-    if (record.channels.length === 0) problems.push(`bundle "${record.name}" names no channel`);
-    versions.set(record, parsed);
-    for (const channel of new Set(record.channels)) {
-      const other = getLine(channel).claim(parsed, record.name);
-      if (other === undefined) continue;
-      problems.push(
-        `bundle "${record.name}": Bundle version ${record.version} already added to index: it is bundle "${other}" in channel "${channel}"`,
-      );
-    }
+/** Bundles to add to the channels of one package, in memory. */
+class SemverAddition {
+  readonly #database: Database;
+  readonly #packageName: string;
+  readonly #records: readonly BundleRecord[];
+  readonly #state: ReturnType<typeof readPackage>;
+  /** Chains of changed channels. */
+  readonly graphs: ReturnType<typeof readChains>;
+  readonly #lines = new Map<string, VersionLine>();
+
+  constructor(database: Database, packageName: string, records: readonly BundleRecord[]) {
+    this.#database = database;
+    this.#packageName = packageName;
+    this.#records = records;
+    this.#state = readPackage(database, packageName);
+    const names = new Set(records.map(({ name }) => name));
+    this.graphs = readChains(this.#state, names, (channel, what) => {
+      const subject = `${database.name}: package "${packageName}", channel "${channel}"`;
+      return new OpmateError('INVALID', `${subject}: ${what}`, { file: database.name });
+    });
   }
-  if (problems.length > 0) {
-    throw fail(
+
+  /** Returns the versions of the bundles. Throws for all that are invalid or in a channel already. */
+  claimVersions(): Map<BundleRecord, Version> {
+    const problems: string[] = [];
+    const versions = new Map<BundleRecord, Version>();
+    for (const record of this.#records) {
+      const parsed = readVersion(record);
+      if (typeof parsed === 'string') {
+        problems.push(parsed);
+        continue;
+      }
+      if (record.channels.length === 0) problems.push(`bundle "${record.name}" names no channel`);
+      versions.set(record, parsed);
+      for (const channel of new Set(record.channels)) {
+        const other = this.#getLine(channel).claim(parsed, record.name);
+        if (other === undefined) continue;
+        problems.push(
+          `bundle "${record.name}": Bundle version ${record.version} already added to index: it is bundle "${other}" in channel "${channel}"`,
+        );
+      }
+    }
+    if (problems.length === 0) return versions;
+    throw this.#fail(
       joinMessages(problems),
       'use a unique semantic version for each bundle of a channel, regardless of build metadata',
     );
   }
 
-  let { defaultChannel } = state;
-  for (const [record, version] of versions) {
-    for (const channel of new Set(record.channels)) getLine(channel).add(record, version, options.skipPatch);
-    if (record.defaultChannel !== '') ({ defaultChannel } = record);
-    else if (defaultChannel === '') defaultChannel = sortedByBytes(record.channels)[0] ?? '';
+  /** Adds all bundles, and returns the default channel. */
+  addAll(versions: ReadonlyMap<BundleRecord, Version>, skipPatch: boolean): string {
+    let { defaultChannel } = this.#state;
+    for (const [record, version] of versions) {
+      for (const channel of new Set(record.channels)) this.#getLine(channel).add(record, version, skipPatch);
+      if (record.defaultChannel !== '') ({ defaultChannel } = record);
+      else if (defaultChannel === '') defaultChannel = sortedByBytes(record.channels)[0] ?? '';
+    }
+    return defaultChannel;
   }
-  const isMissing = (channel: string): boolean => !graphs.has(channel) && !state.heads.has(channel);
-  const hint = `set it in the annotations of the bundle to one of ${sortedByBytes(graphs.keys()).join(', ')}`;
-  const missing = records.filter(
-    (record) => record.defaultChannel !== '' && isMissing(record.defaultChannel),
-  );
-  if (missing.length > 0) {
-    const texts = missing.map(
-      (record) => `bundle "${record.name}": the default channel (${record.defaultChannel}) does not exist`,
+
+  /** Throws if a default channel does not exist. */
+  requireDefault(defaultChannel: string): void {
+    const isMissing = (channel: string): boolean =>
+      !this.graphs.has(channel) && !this.#state.heads.has(channel);
+    const known = sortedByBytes(this.graphs.keys()).join(', ');
+    const hint = `set it in the annotations of the bundle to one of ${known}`;
+    const missing = this.#records.filter(
+      (record) => record.defaultChannel !== '' && isMissing(record.defaultChannel),
     );
-    throw fail(joinMessages(texts), hint);
+    if (missing.length > 0) {
+      const texts = missing.map(
+        (record) => `bundle "${record.name}": the default channel (${record.defaultChannel}) does not exist`,
+      );
+      throw this.#fail(joinMessages(texts), hint);
+    }
+    if (!isMissing(defaultChannel)) return;
+    throw this.#fail(`the default channel (${defaultChannel}) does not exist`, hint);
   }
-  if (isMissing(defaultChannel)) throw fail(`the default channel (${defaultChannel}) does not exist`, hint);
-  await database.transaction(() => writeChains(database, packageName, graphs.values(), defaultChannel));
+
+  #getLine(channel: string): VersionLine {
+    return getOrAdd(this.#lines, channel, () => {
+      const graph = getOrAdd(this.graphs, channel, () => linkChain(channel, []));
+      return lineOfGraph(graph, (what, hint) => this.#fail(what, hint));
+    });
+  }
+
+  #fail(what: string, hint?: string): OpmateError {
+    const problem = `package "${this.#packageName}": ${what}`;
+    return new OpmateError('INVALID', problem, { file: this.#database.name, hint });
+  }
 }
 
 /** Returns the version of a bundle, or the problem as a string. */
@@ -206,13 +245,16 @@ function writeChains(
     database.run(
       `INSERT INTO channel (name, package_name, head_operatorbundle_name) VALUES (?, ?, ?)
        ON CONFLICT DO UPDATE SET head_operatorbundle_name = excluded.head_operatorbundle_name`,
-      ...[name, packageName, head?.name ?? null],
+      name,
+      packageName,
+      head?.name ?? null,
     );
   }
   database.run(
     `INSERT INTO package (name, default_channel) VALUES (?, ?)
      ON CONFLICT DO UPDATE SET default_channel = excluded.default_channel`,
-    ...[packageName, defaultChannel],
+    packageName,
+    defaultChannel,
   );
   for (const chain of sorted) {
     const links = [...iterateNodes(chain)].map(({ name, skips }) => ({ name, skips: sortedByBytes(skips) }));

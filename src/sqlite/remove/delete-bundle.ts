@@ -207,26 +207,40 @@ function takeOutOfPackage(
   }
   for (const [channel, chain] of changed) {
     const head = heads.get(channel);
-    if (head !== state.heads.get(channel)) {
-      report.heads = report.heads.filter(
-        (item) => item.packageName !== packageName || item.channel !== channel,
-      );
-    }
-    if (head === undefined) {
-      // Its entries are deleted with it.
-      database.run('DELETE FROM channel WHERE name = ? AND package_name = ?', channel, packageName);
-      report.emptied.push({ packageName, channel });
-      continue;
-    }
-    if (head !== state.heads.get(channel)) {
-      database.run(
-        'UPDATE channel SET head_operatorbundle_name = ? WHERE name = ? AND package_name = ?',
-        ...[head, channel, packageName],
-      );
-      report.heads.push({ packageName, channel, head });
-    }
-    writeChain(database, packageName, channel, chain);
+    const hasNewHead = head !== state.heads.get(channel);
+    changeChannel(database, { packageName, channel }, chain, { head, hasNewHead }, report);
   }
+}
+
+/** Writes a channel without a bundle, or deletes it if it has none left. */
+function changeChannel(
+  database: Database,
+  { packageName, channel }: { packageName: string; channel: string },
+  chain: ChainLink[],
+  { head, hasNewHead }: { head: string | undefined; hasNewHead: boolean },
+  report: DeleteReport,
+): void {
+  if (hasNewHead) {
+    report.heads = report.heads.filter(
+      (item) => item.packageName !== packageName || item.channel !== channel,
+    );
+  }
+  if (head === undefined) {
+    // Its entries are deleted with it.
+    database.run('DELETE FROM channel WHERE name = ? AND package_name = ?', channel, packageName);
+    report.emptied.push({ packageName, channel });
+    return;
+  }
+  if (hasNewHead) {
+    database.run(
+      'UPDATE channel SET head_operatorbundle_name = ? WHERE name = ? AND package_name = ?',
+      head,
+      channel,
+      packageName,
+    );
+    report.heads.push({ packageName, channel, head });
+  }
+  writeChain(database, packageName, channel, chain);
 }
 
 /**

@@ -67,7 +67,11 @@ export function writeChain(
   const insert = (name: string, depth: number, replaces: number | null): number =>
     database.run(
       'INSERT INTO channel_entry (channel_name, package_name, operatorbundle_name, replaces, depth) VALUES (?, ?, ?, ?, ?)',
-      ...[channel, packageName, name, replaces, depth],
+      channel,
+      packageName,
+      name,
+      replaces,
+      depth,
     ).id;
   let depth = 0;
   let upper: number | undefined;

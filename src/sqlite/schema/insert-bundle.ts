@@ -68,7 +68,9 @@ export function insertFact(
     `INSERT INTO ${table}
        (type, value, operatorbundle_name, operatorbundle_version, operatorbundle_path)
      VALUES (?, ?, ?, ?, ?)`,
-    ...[type, value, ...toKey(bundle)],
+    type,
+    value,
+    ...toKey(bundle),
   );
 }
 
@@ -80,13 +82,19 @@ function insertApi(
 ): void {
   database.run(
     'INSERT OR IGNORE INTO api (group_name, version, kind, plural) VALUES (?, ?, ?, ?)',
-    ...[group, version, kind, plural],
+    group,
+    version,
+    kind,
+    plural,
   );
   database.run(
     `INSERT INTO ${table}
        (group_name, version, kind, operatorbundle_name, operatorbundle_version, operatorbundle_path)
      VALUES (?, ?, ?, ?, ?, ?)`,
-    ...[group, version, kind, ...toKey(bundle)],
+    group,
+    version,
+    kind,
+    ...toKey(bundle),
   );
 }
 

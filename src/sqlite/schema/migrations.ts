@@ -105,11 +105,17 @@ function addRequiredApis(database: Database): void {
       database.run(
         `INSERT INTO api (group_name, version, kind, plural) VALUES (?, ?, ?, ?)
          ON CONFLICT DO UPDATE SET plural = excluded.plural`,
-        ...[group, version, kind, plural],
+        group,
+        version,
+        kind,
+        plural,
       );
       database.run(
         'INSERT INTO api_requirer (group_name, version, kind, channel_entry_id) VALUES (?, ?, ?, ?)',
-        ...[group, version, kind, id],
+        group,
+        version,
+        kind,
+        id,
       );
     }
   }
@@ -190,7 +196,9 @@ export function completeBundles(database: Database): void {
     database.run(
       `UPDATE operatorbundle SET version = coalesce(version, ?), skiprange = coalesce(skiprange, ?)
        WHERE name = ?`,
-      ...[version, getText(skipRange), name],
+      version,
+      getText(skipRange),
+      name,
     );
   }
 }

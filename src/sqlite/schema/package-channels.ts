@@ -32,7 +32,9 @@ export async function writePackageChannels(database: Database, wanted: PackageCh
       for (const { name, head } of channels) {
         database.run(
           'INSERT INTO channel (name, package_name, head_operatorbundle_name) VALUES (?, ?, ?)',
-          ...[name, packageName, head],
+          name,
+          packageName,
+          head,
         );
       }
       database.run('UPDATE package SET default_channel = ? WHERE name = ?', defaultChannel, packageName);

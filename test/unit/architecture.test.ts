@@ -1,5 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
+import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -215,6 +216,87 @@ function findFlagWords(text: string): string[] {
   return strings.filter((string) => /[\s(=:]--[a-z][a-z-]+|\bopmate [a-z]/.test(string));
 }
 
+/** Maximum lines of a function, so that it is read in one go. */
+const maxFunctionLines = 60;
+
+/** Functions above `maxFunctionLines` that are tables, with the reason; a function without a name has that of its room. */
+const tables: Readonly<Record<string, string>> = {
+  'oci/registry/registry-client.ts createRegistryRepository': 'a repository is copied by those around it',
+  'oci/layout/layout-content.ts createContentRepository': 'a repository is copied by those around it',
+  'oci/layout/layout.ts openLayout': 'a repository is copied by those around it',
+  'document/yaml/scanner.ts #fetch': 'a token per first character',
+  'catalog/content/bundle-messages.ts synthesizeCsv': 'the fields of a ClusterServiceVersion',
+};
+
+/** Functions above `maxFunctionLines` that are to become steps or classes. The list only shrinks. */
+const longFunctions = `
+api/bundle/bundle-sources.ts useSources
+api/selection/edit-selection.ts createEditActions
+archive/image-tree.ts collect
+archive/zstd.ts decompressZstd
+catalog/template/read.ts readEntriesTemplate
+cli/program.ts runCommandLine
+cluster/documents/render-deployments.ts run
+files/change-directory.ts change
+graph/validation/bundle-faults.ts findEntryFaults
+mirror/helm/open-charts.ts readCharts
+mirror/image-set/image-set-plan.ts planImageSet
+mirror/image-set/image-set-resources.ts encodeClusterResources
+mirror/image-set/narrowed-catalogs.ts narrowCatalogs
+mirror/inventory/take-inventory.ts readRepository
+mirror/lock/encode-lock.ts encodeContent
+mirror/lock/lock-mirror.ts createLockMirror
+mirror/lock/locked-contents.ts readContentTables
+mirror/lock/shard-blobs.ts copyShard
+mirror/release/open-releases.ts openReleases
+mirror/selection/dependencies.ts closeDependencies
+mirror/selection/growing-catalog.ts createGrowingCatalog
+mirror/transfer/byte-progress.ts createByteProgress
+mirror/transfer/copy-transfers.ts copyTransfers
+oci/image/shared-blobs.ts copy
+oci/transport/received-response.ts receiveResponse
+oci/transport/transport-retry.ts withRetry
+oci/transport/transport.ts createHttpTransport
+oci/transport/transport.ts send
+solve/upgrade/prepare-namespace.ts prepareNamespace
+view/graph-drawing.ts drawGraph
+view/page/edit/edit-result.tsx Result
+view/page/edit/edit-view.tsx EditView
+view/page/edit/package-choice.tsx PickedPackage
+view/page/edit/version-choice.tsx VersionChoice
+view/page/images-view.tsx ImagesView
+view/page/package/bundle-panel.tsx BundlePanel
+view/page/package/channel-drawing.tsx Drawing
+view/page/package/channel-graph.tsx ChannelGraphView
+view/page/package/channel-graph.tsx callback
+view/page/package/package-view.tsx Channel
+view/page/package/package-view.tsx PackageHeader
+view/page/package/package-view.tsx PackageView
+view/page/problems-view.tsx ProblemsView
+`
+  .trim()
+  .split('\n');
+
+/** Returns the functions above `maxFunctionLines` of a module, by its path and their name; callbacks have none. */
+function findLongFunctions(file: string): string[] {
+  const text = readFileSync(file, 'utf8');
+  if (text.split('\n').length <= maxFunctionLines) return [];
+  const sourceFile = ts.createSourceFile(file, text, ts.ScriptTarget.Latest);
+  const lineOf = (position: number): number => sourceFile.getLineAndCharacterOfPosition(position).line;
+  const long: string[] = [];
+  const visit = (node: ts.Node, name?: ts.Node): void => {
+    const lines = lineOf(node.end) - lineOf(node.getStart(sourceFile)) + 1;
+    if (lines <= maxFunctionLines) return;
+    if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined) {
+      const shown = (node.name ?? name)?.getText(sourceFile) ?? 'callback';
+      long.push(`${path.relative(source, file)} ${shown}`);
+    }
+    ts.forEachChild(node, (child) => visit(child, ts.isVariableDeclaration(node) ? node.name : undefined));
+  };
+  visit(sourceFile);
+  return long;
+}
+
 function rank(folder: string): number {
   return arrow.findIndex((level) => level.includes(folder));
 }
@@ -236,6 +318,15 @@ describe('architecture', () => {
   it('knows every folder of src', () => {
     const folders = readdirSync(source, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     expect(folders.map(({ name }) => name).sort()).toEqual(arrow.flat().sort());
+  });
+
+  it('keeps functions at 60 lines at most, except tables', () => {
+    const long = filesBelow(source)
+      .filter((file) => /\.tsx?$/.test(file))
+      .flatMap(findLongFunctions);
+    const known = [...Object.keys(tables), ...longFunctions];
+    expect(long.filter((name) => !known.includes(name))).toEqual([]);
+    expect(known.filter((name) => !long.includes(name))).toEqual([]);
   });
 
   it('keeps folders of src at 20 files at most', () => {

@@ -5,7 +5,7 @@ import type { Catalog } from '../catalog/catalog.js';
 import { checkBreaking } from '../catalog/gate/breaking.js';
 import { selectForScan, type ScanSelection } from '../catalog/gate/fips.js';
 import { type GateContent, readGateContent } from '../catalog/gate/gate-content.js';
-import { type GateName, type GateVerdict, gateNames } from '../catalog/gate/gate.js';
+import { type GateName, type GateVerdict, gateNames, placeVerdicts } from '../catalog/gate/gate.js';
 import { type GateProfile, defaultGateProfile } from '../catalog/gate/gate-profile.js';
 import { checkPruning } from '../catalog/gate/pruning.js';
 import { findUnreleasedImages } from '../catalog/gate/related-images.js';
@@ -14,6 +14,7 @@ import { UsageError, throwFileError } from '../core/errors.js';
 import { type OpenShiftVersion } from '../core/openshift-version.js';
 import { statIfPresent } from '../files/file-status.js';
 import { withImage } from '../source/drivers/image.js';
+import type { CatalogFacts } from '../model/facts.js';
 import type { Session } from '../source/session.js';
 import { withCatalog, withReleasedCatalog } from './open-catalog.js';
 
@@ -65,18 +66,32 @@ export async function gateCatalog(
   session: Session,
   options: GateCatalogOptions = {},
 ): Promise<GatedCatalog> {
-  const { against, profile = defaultGateProfile } = options;
+  const { against } = options;
   const gates = options.gates ?? (against === undefined ? (['validate-fbc'] as const) : gateNames);
   const needing = gates.find((gate) => gate !== 'validate-fbc');
   if (needing !== undefined && against === undefined) {
     throw new UsageError(`gate ${needing}: the released index is missing`);
   }
+  return withCatalog(fragment, session, async ({ catalog }) => {
+    const { facts, ...result } = await runGates(fragment, catalog, gates, session, options);
+    // Only files of the user have places that help.
+    if ((await statIfPresent(fromDirectory(session, fragment)))?.isDirectory() !== true) return result;
+    return { ...result, verdicts: await placeVerdicts(catalog, facts, result.verdicts, session) };
+  });
+}
+
+async function runGates(
+  fragment: string,
+  catalog: Catalog,
+  gates: readonly GateName[],
+  session: Session,
+  options: GateCatalogOptions,
+): Promise<GatedCatalog & { facts: CatalogFacts }> {
+  const { against, profile = defaultGateProfile } = options;
   const withAnnotations = gates.includes('fips');
   const { logger, signal } = session;
-  const { content, directories } = await withCatalog(fragment, session, async ({ catalog }) => ({
-    content: await readGateContent(catalog, { logger, signal, withAnnotations }),
-    directories: await listDirectories(fromDirectory(session, fragment), catalog),
-  }));
+  const content = await readGateContent(catalog, { logger, signal, withAnnotations });
+  const directories = await listDirectories(fromDirectory(session, fragment), catalog);
   const packages = new Set(content.facts.packages.map(({ name }) => name));
   const read = (
     reference: string | undefined,
@@ -107,7 +122,7 @@ export async function gateCatalog(
     scan = selectForScan(content, index, await read(options.previous), profile);
   }
   const unreleasedImages = index === undefined ? [] : findUnreleasedImages(content, index);
-  return { verdicts, unreleasedImages, scan };
+  return { verdicts, unreleasedImages, scan, facts: content.facts };
 }
 
 /** Returns the directories below the root of a catalog; those of an image have files. */

@@ -4,7 +4,7 @@ import type { Logger } from '../../core/log.js';
 import { getObject, getText } from '../../document/json-fields.js';
 import { type BundleBlob, propertyTypes, schemas } from '../../model/declarative-config.js';
 import { detach } from '../../model/describe.js';
-import { type CatalogFacts, emptyFacts } from '../../model/facts.js';
+import { type BlobOrigin, type CatalogFacts, emptyFacts } from '../../model/facts.js';
 import { findCsvText } from '../../model/migrations.js';
 import { parseGoJson } from '../../document/go-json.js';
 import type { Catalog } from '../catalog.js';
@@ -23,6 +23,8 @@ export interface GateBundle {
   isDeprecated: boolean;
   /** Annotations of its ClusterServiceVersion that gates read. */
   annotations: Record<string, string>;
+  /** Place of its blob. */
+  origin: BlobOrigin;
 }
 
 /** Content of a catalog as gates see it. */
@@ -63,13 +65,13 @@ export async function readGateContent(
     const owner = meta.schema === schemas.package ? meta.name : meta.package;
     if (packages?.has(owner) === false) return;
     addFacts(content.facts, meta, {
-      onBundle: (blob) => void content.bundles.push(toGateBundle(blob, withAnnotations)),
+      onBundle: (blob) => void content.bundles.push(toGateBundle(blob, withAnnotations, meta.origin)),
     });
   });
   return content;
 }
 
-function toGateBundle(blob: BundleBlob, withAnnotations: boolean): GateBundle {
+function toGateBundle(blob: BundleBlob, withAnnotations: boolean, origin: BlobOrigin): GateBundle {
   const count = (type: string): number => blob.properties.filter((property) => property.type === type).length;
   const images = new Set([blob.image, ...blob.relatedImages.map(({ image }) => image)]);
   return {
@@ -81,6 +83,7 @@ function toGateBundle(blob: BundleBlob, withAnnotations: boolean): GateBundle {
     csvMetadata: count(propertyTypes.csvMetadata),
     isDeprecated: count(deprecatedProperty) > 0,
     annotations: withAnnotations ? readAnnotations(blob) : {},
+    origin,
   };
 }
 

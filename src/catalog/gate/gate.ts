@@ -1,4 +1,8 @@
+import type { CancelOptions } from '../../core/concurrency.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
+import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
+import type { Catalog } from '../catalog.js';
+import { placeDiagnostics } from '../locate.js';
 
 /** Gates by name. (Source of the first three: tasks of konflux-ci/konflux-operator-tasks.) */
 export const gateNames = ['validate-fbc', 'pruning', 'fips', 'breaking'] as const;
@@ -12,6 +16,37 @@ export interface GateVerdict {
   failures: number;
   warnings: number;
   findings: CatalogDiagnostic[];
+}
+
+/**
+ * Returns verdicts with file and line of their findings in the fragment: of the channel that a finding names, else of its
+ * bundle or package. Findings about other things have none.
+ */
+export async function placeVerdicts(
+  catalog: Pick<Catalog, 'lineOf'>,
+  { packages, channels, bundles }: CatalogFacts,
+  verdicts: readonly GateVerdict[],
+  options: CancelOptions,
+): Promise<GateVerdict[]> {
+  const origins = new Map<string, BlobOrigin | undefined>();
+  const getKey = (kind: string, owner = '', name = ''): string => `${kind}\0${owner}\0${name}`;
+  for (const { name, origin } of packages) origins.set(getKey('package', name), origin);
+  for (const { package: owner, name, origin } of channels)
+    origins.set(getKey('channel', owner, name), origin);
+  for (const { package: owner, name, origin } of bundles) origins.set(getKey('bundle', owner, name), origin);
+  const findOrigin = (finding: CatalogDiagnostic): BlobOrigin | undefined =>
+    finding.origin ??
+    origins.get(getKey('channel', finding.package, finding.channel)) ??
+    origins.get(getKey('bundle', finding.package, finding.bundle)) ??
+    origins.get(getKey('package', finding.package));
+  return Promise.all(
+    verdicts.map(async (verdict) => {
+      const placed = verdict.findings.map((finding) =>
+        finding.file === undefined ? { ...finding, origin: findOrigin(finding) } : finding,
+      );
+      return { ...verdict, findings: await placeDiagnostics(catalog, placed, options) };
+    }),
+  );
 }
 
 /** Collects the findings of a gate; each error is one failure. */

@@ -10,7 +10,8 @@ import {
 import { validateCatalog } from '../../graph/validate.js';
 import { GateReport, type GateVerdict } from './gate.js';
 import type { GateProfile } from './gate-profile.js';
-import type { GateContent } from './gate-content.js';
+import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
+import type { GateBundle, GateContent } from './gate-content.js';
 
 /** A fragment with what its image says. */
 interface GatedFragment {
@@ -33,8 +34,8 @@ const checkCount = 12;
 /** Checks a fragment as the task `validate-fbc` does. */
 export function validateFragment(fragment: GatedFragment, profile: GateProfile): GateVerdict {
   const report = new GateReport('validate-fbc');
-  const fail = (code: string, problem: string, hint: string): void =>
-    report.add(createFault(code, problem, { hint }));
+  const fail: Fail = (code, problem, hint, place) =>
+    report.add({ ...createFault(code, problem, { hint }), ...place });
   const { baseImage, content } = fragment;
   if (baseImage !== undefined && !profile.baseImages.includes(stripTag(baseImage))) {
     const hint = `use one of ${profile.baseImages.join(', ')}`;
@@ -53,11 +54,14 @@ export function validateFragment(fragment: GatedFragment, profile: GateProfile):
   checkDirectories(fragment, fail);
   const { problems, message } = validateCatalog(content.facts);
   if (message !== undefined || content.faults.length > 0) {
-    const [first] = [
-      ...content.faults.map((fault) => fault.message),
-      ...problems.map(({ problem }) => problem),
-    ];
-    fail('validate', `the catalog is invalid: ${first ?? message}`, 'run opmate validate');
+    const [fault] = content.faults;
+    const [problem] = problems;
+    const place =
+      fault === undefined
+        ? { origin: problem?.origin, path: problem?.path }
+        : { file: fault.file, line: fault.line };
+    const first = fault?.message ?? problem?.problem ?? message;
+    fail('validate', `the catalog is invalid: ${first}`, 'run opmate validate', place);
   }
   if (content.facts.packages.length === 0) fail('package', 'no olm.package', 'add an olm.package blob');
   if (version === 'unreadable') {
@@ -68,7 +72,13 @@ export function validateFragment(fragment: GatedFragment, profile: GateProfile):
   return report.verdict(checkCount);
 }
 
-type Fail = (code: string, problem: string, hint: string) => void;
+/** Reports a failure, at the place of the first blob that it is about. */
+type Fail = (
+  code: string,
+  problem: string,
+  hint: string,
+  place?: Pick<CatalogDiagnostic, 'origin' | 'path' | 'file' | 'line'>,
+) => void;
 
 /** Returns an image without tag and digest. */
 function stripTag(image: string): string {
@@ -115,7 +125,7 @@ function checkMetadata({ bundles }: GateContent, version: OpenShiftVersion, fail
   if (countUnwanted.length > 0) {
     const names = joinNames(countUnwanted.map(({ name }) => name));
     const problem = `${unwanted} is not permitted for OpenShift ${formatOpenShift(version)}: ${names}`;
-    fail('metadata-form', problem, `render the catalog with ${wanted}`);
+    fail('metadata-form', problem, `render the catalog with ${wanted}`, placeOf(countUnwanted));
   }
   const lacking = bundles.filter((bundle) => (isNew ? bundle.csvMetadata !== 1 : bundle.objects === 0));
   if (lacking.length > 0) {
@@ -124,20 +134,26 @@ function checkMetadata({ bundles }: GateContent, version: OpenShiftVersion, fail
       'metadata-missing',
       `bundles without ${wanted}, or with several: ${names}`,
       `render the catalog with ${wanted}`,
+      placeOf(lacking),
     );
   }
 }
 
+const placeOf = ([first]: readonly GateBundle[]): Pick<CatalogDiagnostic, 'origin'> => ({
+  origin: first?.origin,
+});
+
 function checkImages({ bundles }: GateContent, profile: GateProfile, fail: Fail): void {
-  const images = bundles.map(({ image }) => image);
-  const unpinned = images.filter((image) => !/@sha256:[a-f0-9]{64}$/.test(image));
+  const join = (own: readonly GateBundle[]): string => joinNames(own.map(({ image }) => image));
+  const unpinned = bundles.filter(({ image }) => !/@sha256:[a-f0-9]{64}$/.test(image));
   if (unpinned.length > 0) {
-    fail('image-digest', `bundle images without digest: ${joinNames(unpinned)}`, 'name images by digest');
+    const problem = `bundle images without digest: ${join(unpinned)}`;
+    fail('image-digest', problem, 'name images by digest', placeOf(unpinned));
   }
-  const foreign = images.filter(
-    (image) => !profile.registries.some((registry) => image.startsWith(`${registry}/`)),
+  const foreign = bundles.filter(
+    ({ image }) => !profile.registries.some((registry) => image.startsWith(`${registry}/`)),
   );
   if (foreign.length === 0) return;
   const hint = `use images of ${profile.registries.join(' or ')}`;
-  fail('image-registry', `bundle images of other registries: ${joinNames(foreign)}`, hint);
+  fail('image-registry', `bundle images of other registries: ${join(foreign)}`, hint, placeOf(foreign));
 }

@@ -2,7 +2,7 @@ import { type GatedCatalog, gateCatalog } from '../../api/gate-catalog.js';
 import { parseGateProfile } from '../../catalog/gate/profile-file.js';
 import { gateNames } from '../../catalog/gate/gate.js';
 import { parseOpenShiftVersion } from '../../core/openshift-version.js';
-import { type Diagnostic, formatMessage } from '../../core/diagnostic.js';
+import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
 import { encodeFinding } from '../reports/option-words.js';
 import { decodeFile } from '../../document/document.js';
 import { asJson } from '../../document/json.js';
@@ -120,9 +120,9 @@ function toTestOutput({ verdicts }: GatedCatalog, now: Date): object {
 }
 
 function formatVerdicts({ verdicts, unreleasedImages, scan }: GatedCatalog): string {
-  const format = ({ severity, hint, ...finding }: Diagnostic): string[] => [
-    `  ${severity}: ${formatMessage(finding)}`,
-    ...(hint === undefined ? [] : [`    hint: ${hint}`]),
+  const format = (finding: Diagnostic): string[] => [
+    `  ${finding.severity}: ${formatDiagnostic(finding)}`,
+    ...(finding.hint === undefined ? [] : [`    hint: ${finding.hint}`]),
   ];
   const lines = verdicts.flatMap(({ gate, result, findings }) => [
     `${gate}: ${result}`,

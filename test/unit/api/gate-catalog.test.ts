@@ -97,6 +97,38 @@ describe('gates of a catalog fragment', () => {
     expect((await gate('preview')).verdicts[0]?.result).toBe('SUCCESS');
   });
 
+  it('names file and line of the blob in a directory', async () => {
+    const session = await open();
+    const root = await directoryWith({
+      'fragment/widget/catalog.json': widget({ entries: ['widget.v1.0.0', 'widget.v1.1.0'] }),
+      'index/widget/catalog.json': [
+        widget({ entries: ['widget.v0.9.0', 'widget.v1.0.0'], registry: 'quay.io' }),
+        JSON.stringify({
+          schema: 'olm.channel',
+          package: 'widget',
+          name: 'old',
+          entries: [{ name: 'widget.v1.0.0' }],
+        }),
+      ].join('\n'),
+    });
+    const { verdicts } = await gateCatalog(path.join(root, 'fragment'), session, {
+      against: path.join(root, 'index'),
+      openshift: { major: 4, minor: 18 },
+    });
+    const file = path.join(root, 'fragment/widget/catalog.json');
+    const places = verdicts.flatMap(({ findings }) =>
+      findings.map((finding) => `${finding.code} ${finding.file === file ? finding.line : 'none'}`),
+    );
+    expect(places).toEqual([
+      'validate-fbc-metadata-missing 3',
+      'pruning-entry 2',
+      'pruning-channel 1',
+      'breaking-bundle-stranded 2',
+      'breaking-edge-lost 2',
+      'breaking-image-changed 3',
+    ]);
+  });
+
   it('selects unreleased bundles for scans by their annotations', async () => {
     const session = await open();
     const claims = metadata({ 'features.operators.openshift.io/fips-compliant': 'true' });

@@ -41,7 +41,7 @@ export interface SessionOptions extends CancelOptions {
 
 /** Connection options specific to one place. */
 type ConnectionChanges = Partial<
-  Pick<ConnectionOptions, 'authFile' | 'skipTlsVerify' | 'caFile' | 'useHttp'>
+  Pick<ConnectionOptions, 'authFile' | 'skipTlsVerify' | 'caFile' | 'useHttp' | 'retryTimeoutMs'>
 >;
 
 /** The part of a session that reading a place requires. */

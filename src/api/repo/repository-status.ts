@@ -1,4 +1,6 @@
+import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
+import { makeDirectory } from '../../files/make-directory.js';
 import { getText } from '../../document/json-fields.js';
 import { listCatalogBundles } from '../../repo/catalog-bundles.js';
 import { readCheckedBundle } from '../../repo/checks/bundle-model.js';
@@ -11,9 +13,12 @@ import {
   listOperators,
   openRepository,
   pathIn,
+  requireOperators,
 } from '../../repo/repository.js';
-import type { Session } from '../../source/session.js';
-import { renderRepository } from './render-repository.js';
+import { renderCatalogs } from '../../repo/render-catalogs.js';
+import { type CatalogState, compareCatalogs } from '../../repo/write-catalogs.js';
+import { type Session, withChanges } from '../../source/session.js';
+import { withRendering } from './rendering-session.js';
 
 /** A part of a repository that is out of date. */
 export interface OutdatedPart {
@@ -29,25 +34,83 @@ const reasons = {
   removed: 'no longer mapped in ci.yaml',
 } as const;
 
+/** Parts of a repository that are out of date, as far as they could be compared. */
+export interface RepositoryStatus {
+  parts: OutdatedPart[];
+  /** Errors of operators that could not be compared. */
+  errors: OpmateError[];
+}
+
+/** Options of `readRepositoryStatus`. */
+export interface RepositoryStatusOptions {
+  operators?: readonly string[] | undefined;
+  /** Total retry time of a request; default: that of the session. */
+  retryTimeoutMs?: number | undefined;
+}
+
 /**
  * Returns the catalogs that differ from their templates, and the bundles of operators with file-based catalogs that no
- * catalog contains. Writes nothing. Throws OpmateError.
+ * catalog contains. Operators are compared one by one, and a registry that became unreachable is not requested again.
+ * Writes nothing. Throws OpmateError for a directory that is no repository and unknown operators.
  */
 export async function readRepositoryStatus(
   root: string,
   session: Session,
-  { operators }: { operators?: readonly string[] | undefined } = {},
-): Promise<OutdatedPart[]> {
-  const { catalogs } = await renderRepository(root, session, { operators, check: true });
-  const parts: OutdatedPart[] = catalogs.flatMap(({ operator, directory, state }) =>
+  { operators, retryTimeoutMs }: RepositoryStatusOptions = {},
+): Promise<RepositoryStatus> {
+  const repository = await openRepository(root);
+  if (operators !== undefined) await requireOperators(repository, operators);
+  const parts: OutdatedPart[] = [];
+  const errors: OpmateError[] = [];
+  const collect = async (work: () => Promise<OutdatedPart[]>): Promise<void> => {
+    try {
+      parts.push(...(await work()));
+    } catch (error) {
+      if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
+      errors.push(error);
+    }
+  };
+  await withRetryTime(session, retryTimeoutMs, (waiting) =>
+    withRendering(waiting, async ({ bundles, directory }) => {
+      for (const operator of operators ?? (await listOperators(repository))) {
+        await collect(async () => {
+          const config = await readCiConfig(repository, operator);
+          if (config === undefined || config.mappings.length === 0) return [];
+          const own = path.join(directory, operator);
+          await makeDirectory(own);
+          const options = { operators: [operator], bundles, directory: own };
+          const catalogs = await renderCatalogs(repository, waiting, options);
+          return listOutdated(await compareCatalogs(repository, catalogs));
+        });
+        await collect(async () => {
+          const config = await readCiConfig(repository, operator);
+          return config?.isFbcEnabled === true ? findUnreleased(repository, operator, session) : [];
+        });
+      }
+    }),
+  );
+  return { parts, errors: [...new Map(errors.map((error) => [error.message, error])).values()] };
+}
+
+/** Runs `work` with a session whose requests are retried for another time. */
+async function withRetryTime<T>(
+  session: Session,
+  retryTimeoutMs: number | undefined,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  if (retryTimeoutMs === undefined) return work(session);
+  const connection = await session.connectAnew({ retryTimeoutMs });
+  try {
+    return await work(withChanges(session, { connect: () => Promise.resolve(connection) }));
+  } finally {
+    connection.close();
+  }
+}
+
+function listOutdated(catalogs: readonly CatalogState[]): OutdatedPart[] {
+  return catalogs.flatMap(({ operator, directory, state }) =>
     state === 'unchanged' ? [] : [{ operator, path: directory, reason: reasons[state] }],
   );
-  const repository = await openRepository(root);
-  for (const operator of operators ?? (await listOperators(repository))) {
-    const config = await readCiConfig(repository, operator);
-    if (config?.isFbcEnabled === true) parts.push(...(await findUnreleased(repository, operator, session)));
-  }
-  return parts;
 }
 
 async function findUnreleased(
@@ -66,13 +129,13 @@ async function findUnreleased(
   const parts: OutdatedPart[] = [];
   for (const version of versions) {
     const bundle = await readCheckedBundle(repository, operator, version);
-    const path = `operators/${operator}/${version}`;
+    const place = `operators/${operator}/${version}`;
     try {
       const name = getText(bundle.getCsv().value, 'metadata', 'name');
-      if (!published.has(name)) parts.push({ operator, path, reason: 'in no catalog' });
+      if (!published.has(name)) parts.push({ operator, path: place, reason: 'in no catalog' });
     } catch (error) {
       if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
-      parts.push({ operator, path, reason: error.message });
+      parts.push({ operator, path: place, reason: error.message });
     }
   }
   return parts;

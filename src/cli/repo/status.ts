@@ -1,4 +1,6 @@
 import { readRepositoryStatus } from '../../api/repo/repository-status.js';
+import { diagnosticsFrom } from '../../core/diagnostics-error.js';
+import { logDiagnostic } from '../../core/log.js';
 import { asJson } from '../../document/json.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
@@ -6,11 +8,17 @@ import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { encodeData } from '../reports/encode-data.js';
+import { encodeFinding, nameFlags } from '../reports/option-words.js';
 import { repositoryFlag } from './flags.js';
+
+/** Default total retry time of a status, which shows what can be compared now, in milliseconds. */
+const statusRetryMs = 5000;
 
 /** `opmate repo status`. */
 export const command = defineCommand({
   summary: 'list catalogs and bundles that are out of date, and why; exit with 3 if there are any',
+  description:
+    'Exits with 4 if a part cannot be compared, e.g. because its registry is unreachable; requests are retried for 5 seconds.',
   arguments: [argument('[operator...]', 'operators (default: all)')],
   flags: { ...repositoryFlag, output: outputFormat(['text', 'json', 'yaml'], { default: 'text' }) },
   examples: {
@@ -20,15 +28,21 @@ export const command = defineCommand({
   async runInSession({ context, args: [operators], options, session }) {
     const { repository, output } = options;
     const named = operators.length === 0 ? undefined : operators;
-    const parts = await readRepositoryStatus(repository, session, { operators: named });
+    const status = await readRepositoryStatus(repository, session, {
+      operators: named,
+      retryTimeoutMs: options.retryTimeout === undefined ? statusRetryMs : undefined,
+    });
+    const { parts, errors } = status;
+    const problems = errors.flatMap(diagnosticsFrom);
+    for (const problem of problems) logDiagnostic(session.logger, nameFlags(problem));
     session.logger.close();
-    const lines = parts.length === 0 ? ['up to date'] : parts.map(({ path, reason }) => `${path}: ${reason}`);
+    const isDone = errors.length === 0;
+    const rest = isDone ? 'up to date' : 'nothing else is out of date';
+    const lines = parts.length === 0 ? [rest] : parts.map(({ path, reason }) => `${path}: ${reason}`);
     const text = lines.map((line) => `${printable(line)}\n`).join('');
-    await writeAll(
-      context.stdout,
-      output === 'text' ? text : encodeData(asJson({ parts }), output),
-      session.signal,
-    );
+    const value = asJson({ parts, errors: problems.map(encodeFinding) });
+    await writeAll(context.stdout, output === 'text' ? text : encodeData(value, output), session.signal);
+    if (!isDone) return exitCodes.partly;
     return parts.length === 0 ? exitCodes.done : exitCodes.findings;
   },
 });

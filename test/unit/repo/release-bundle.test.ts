@@ -7,6 +7,7 @@ import { releaseBundle } from '../../../src/api/repo/release-bundle.js';
 import { renderRepository } from '../../../src/api/repo/render-repository.js';
 import { readRepositoryStatus } from '../../../src/api/repo/repository-status.js';
 import { failureOf } from '../../support/connect.js';
+import { startFaultRegistry } from '../../support/fault-registry.js';
 import {
   basicTemplate,
   ciConfig,
@@ -139,8 +140,32 @@ describe('promotion and onboarding', () => {
     expect(config).toContain('reviewers: [someone]');
     expect(config).not.toContain('updateGraph');
     await renderRepository(root, session);
-    expect(await readRepositoryStatus(root, session)).toEqual([
-      { operator: 'widget', path: 'operators/widget/1.1.0', reason: 'in no catalog' },
+    expect(await readRepositoryStatus(root, session)).toEqual({
+      parts: [{ operator: 'widget', path: 'operators/widget/1.1.0', reason: 'in no catalog' }],
+      errors: [],
+    });
+  });
+
+  it('shows the status of operators whose registry responds, and errors of the others', async () => {
+    const { session, serve } = await openRepositoryWorld();
+    const image = await serve('widget', '1.0.0');
+    const gone = await startFaultRegistry();
+    await gone.close();
+    const root = await repositoryWith({
+      'operators/broken/ci.yaml': 'fbc: {catalog_mapping: 5}\n',
+      'operators/gadget/ci.yaml': ciConfig({ 'basic.yaml': ['v4.18'] }),
+      'operators/gadget/catalog-templates/basic.yaml': basicTemplate(
+        'gadget',
+        ['1.0.0'],
+        [`${gone.host}/ns/gadget:v1`],
+      ),
+      'operators/widget/ci.yaml': ciConfig({ 'basic.yaml': ['v4.18'] }),
+      'operators/widget/catalog-templates/basic.yaml': basicTemplate('widget', ['1.0.0'], [image]),
+    });
+    const { parts, errors } = await readRepositoryStatus(root, session, { retryTimeoutMs: 0 });
+    expect(parts).toEqual([
+      { operator: 'widget', path: 'catalogs/v4.18/widget', reason: 'not rendered yet' },
     ]);
+    expect(errors.map(({ message }) => message).join('\n')).toMatch(/broken.*ci\.yaml[^]*gadget/);
   });
 });

@@ -142,6 +142,16 @@ const { metafile } = await build({
   plugins: [filesInDist((file) => `new URL('${file}', import.meta.url)`)],
 });
 
+// Places in libraries are not worth the size of their maps.
+for (const name of readdirSync(outdir).filter((file) => file.endsWith('.js.map'))) {
+  const map = path.join(outdir, name);
+  const { sources } = JSON.parse(readFileSync(map, 'utf8'));
+  if (!sources.every((source) => source.includes('node_modules/'))) continue;
+  const chunk = map.replace(/\.map$/, '');
+  writeFileSync(chunk, readFileSync(chunk, 'utf8').replace(/^\/\/# sourceMappingURL=.*\n?/m, ''));
+  rmSync(map);
+}
+
 // Outputs that depend on nothing but the command line, which bin/opmate.cjs prints before it loads the program.
 await build({
   absWorkingDir: root,

@@ -27,6 +27,11 @@ export interface ApiKey extends ApiName {
   plural: string;
 }
 
+/** Returns a text that is equal for equal APIs, whatever their plural names. */
+export function getApiKey({ group, version, kind }: ApiName): string {
+  return JSON.stringify([group, version, kind]);
+}
+
 const csvHead = struct({ apiVersion: 'string', kind: 'string', metadata: objectMeta });
 const relatedImages = structList({ name: 'string', image: 'string' });
 const installation = struct({ install: installImages });

@@ -1,7 +1,7 @@
 import { type KeyObject, createHash, createPublicKey } from 'node:crypto';
 import { OpmateError, getMessage } from '../core/errors.js';
 import { decodeUtf8, parseGoJson } from '../document/go-json.js';
-import { openJsonFile, openValue } from '../document/document.js';
+import { openJsonFile, openValue, readDocument } from '../document/document.js';
 import {
   TrustedRoot,
   Verifier,
@@ -10,8 +10,16 @@ import {
   toSignedEntity,
   toTrustMaterial,
 } from './sigstore-packages.js';
-import { checkRootFields, trustedRootHint } from './trusted-root.js';
+import { warnOfUnknown } from '../document/field.js';
 import type { CertificateSigner, SigstoreSignature, SigstoreSigner } from './sigstore-types.js';
+
+const trustedRootType =
+  /^application\/vnd\.dev\.sigstore\.trustedroot(?:\+json;version=0\.\d+|\.v0\.\d+\+json)$/;
+const logFields = ['baseUrl', 'hashAlgorithm', 'publicKey', 'logId', 'checkpointKeyId', 'operator'] as const;
+const logKeyFields = ['rawBytes', 'keyDetails', 'validFor'] as const;
+const authorityFields = ['subject', 'uri', 'certChain', 'validFor', 'operator'] as const;
+
+const trustedRootHint = 'specify a trusted_root.json of Sigstore';
 
 type SimpleSignature = Extract<SigstoreSignature, { kind: 'simple' }>;
 
@@ -315,4 +323,30 @@ function refused(error: unknown): OpmateError {
   const causes = [error, (error as { cause?: unknown }).cause].filter((item) => item instanceof Error);
   const text = causes.map(getMessage).join(': ');
   return new OpmateError('INVALID', text.charAt(0).toLowerCase() + text.slice(1), { cause: error });
+}
+
+/**
+ * Checks the fields of a Sigstore trusted_root.json: the library ignores misspelled ones, and with them logs and times
+ * of validity. Unknown fields of later versions are accepted. Throws OpmateError SYNTAX, or DiagnosticsError.
+ */
+function checkRootFields(json: string, file: string): void {
+  const options = { maxLength: Infinity, noun: 'trusted root', isJson: true };
+  const { root, diagnostics } = readDocument(json, file, options);
+  const lists = ['tlogs', 'certificateAuthorities', 'ctlogs', 'timestampAuthorities'] as const;
+  const fields = root.object(['mediaType', ...lists], warnOfUnknown);
+  const authorities = fields?.certificateAuthorities.list() ?? [];
+  if (fields?.certificateAuthorities.isPresent && authorities.length === 0) {
+    fields.certificateAuthorities.fail('no certificate authorities', { hint: trustedRootHint });
+  }
+  fields?.mediaType.matching((text) => trustedRootType.test(text), 'the media type of a trusted_root.json');
+  for (const log of [fields?.tlogs, fields?.ctlogs].flatMap((list) => list?.optionalList() ?? [])) {
+    const key = log.object(logFields, warnOfUnknown)?.publicKey.object(logKeyFields, warnOfUnknown);
+    key?.validFor.optionalObject(['start', 'end'], warnOfUnknown);
+  }
+  for (const authority of [...authorities, ...(fields?.timestampAuthorities.optionalList() ?? [])]) {
+    authority
+      .object(authorityFields, warnOfUnknown)
+      ?.validFor.optionalObject(['start', 'end'], warnOfUnknown);
+  }
+  diagnostics.throwIfErrors();
 }

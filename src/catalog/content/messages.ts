@@ -1,17 +1,9 @@
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../document/json.js';
 import { type Encodable, messageType } from './protobuf.js';
-import type { ApiName } from '../../model/csv.js';
+import type { ApiKey, ApiName } from '../../model/csv.js';
 
 /** Messages of `schemas/registry.proto`, as sent by the server and read by the client. */
-
-/** Names of an API. */
-interface ProvidedApi {
-  group: string;
-  version: string;
-  kind: string;
-  plural: string;
-}
 
 interface TypedText {
   type: string;
@@ -34,8 +26,8 @@ export interface BundleMessage {
   object: string[];
   /** Reference of the bundle image. */
   bundlePath: string;
-  providedApis: ProvidedApi[];
-  requiredApis: ProvidedApi[];
+  providedApis: ApiKey[];
+  requiredApis: ApiKey[];
   version: string;
   skipRange: string;
   dependencies: TypedText[];
@@ -88,9 +80,9 @@ export const requestTypes = {
   getAllReplacements: messageType<{ csvName: string }>('api.GetAllReplacementsRequest'),
   getReplacement:
     messageType<Record<'csvName' | 'pkgName' | 'channelName', string>>('api.GetReplacementRequest'),
-  getAllProviders: messageType<ProvidedApi>('api.GetAllProvidersRequest'),
-  getLatestProviders: messageType<ProvidedApi>('api.GetLatestProvidersRequest'),
-  getDefaultProvider: messageType<ProvidedApi>('api.GetDefaultProviderRequest'),
+  getAllProviders: messageType<ApiKey>('api.GetAllProvidersRequest'),
+  getLatestProviders: messageType<ApiKey>('api.GetLatestProvidersRequest'),
+  getDefaultProvider: messageType<ApiKey>('api.GetDefaultProviderRequest'),
   listBundles: messageType<object>('api.ListBundlesRequest'),
   listPackages: messageType<object>('api.ListPackageRequest'),
   listCustomSchemas: messageType<Record<'schema' | 'packageName', string>>(

@@ -1,3 +1,4 @@
+import { computeDigest, parseDigest } from '../../core/digest.js';
 import { getMessage, throwIfCancelled } from '../../core/errors.js';
 import type { Limiter } from '../../core/limiter.js';
 import type { Logger } from '../../core/log.js';
@@ -21,7 +22,6 @@ import {
 } from './catalog-status.js';
 import { type FetchOptions, type OriginManifest, ContentFetcher, isContentFault } from './content-fetch.js';
 import { openContent } from './content-store.js';
-import { getFirstPollWait, getPollWait, getRetryWait } from './next-look.js';
 import type { StoredContent } from './stored-content.js';
 
 /** Clock of the keeper. */
@@ -49,6 +49,12 @@ export interface Shared extends KeeperOptions, FetchOptions {
   stop: AbortSignal;
   changed(): void;
 }
+
+/** First and maximum wait after a failure. */
+const firstRetryMs = 5_000;
+const maxRetryMs = 10 * 60_000;
+/** Maximum delay of a poll, as part of its interval. (Source: catalogd.) */
+const pollJitter = 0.01;
 
 /** One catalog, and the loop that keeps it up to date, which starts with it. */
 export class KeptCatalog {
@@ -316,4 +322,23 @@ export class KeptCatalog {
     await this.#loop;
     if (this.#record.isAvailable) await this.#write(notServed('the server has stopped'));
   }
+}
+
+/** Returns the wait after a number of failures, in milliseconds; `random` is from 0 to 1. */
+function getRetryWait(failures: number, random: number): number {
+  return Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(failures, 20)) * (0.75 + random / 2);
+}
+
+/** Returns the wait for the next poll, in milliseconds; `random` is from 0 to 1. */
+function getPollWait(pollMs: number, random: number): number {
+  return pollMs * (1 + random * pollJitter);
+}
+
+/**
+ * Returns the wait for the second look, in milliseconds. All catalogs start together; afterwards each has its phase of the
+ * interval, equal on every server.
+ */
+function getFirstPollWait(pollMs: number, name: string): number {
+  const { hex } = parseDigest(computeDigest(name));
+  return (pollMs * (Number.parseInt(hex.slice(0, 8), 16) + 1)) / 2 ** 32;
 }

@@ -21,7 +21,7 @@ import { findKnownHash, hashCatalog, hashWithState, keepState } from './catalog-
 import { type ChannelEntryMessage, formatApi, packageType } from '../../catalog/content/messages.js';
 import { RecordFile } from '../../catalog/content/record-file.js';
 import type { RegistryQueries } from './registry-queries.js';
-import type { ApiName } from '../../model/csv.js';
+import { type ApiName, getApiKey } from '../../model/csv.js';
 
 export interface CatalogQueriesOptions extends CancelOptions {
   /** Directory for a nameless file of encoded bundles while there is no cache; may be missing. */
@@ -458,10 +458,6 @@ class ContentQueries implements FileCatalogQueries {
       .finally(() => (this.#rereading = undefined));
     return this.#rereading;
   }
-}
-
-function getApiKey({ group, version, kind }: ApiName): string {
-  return `${group}\0${version}\0${kind}`;
 }
 
 function toEntryMessage(place: Placed, replaces: string): ChannelEntryMessage {

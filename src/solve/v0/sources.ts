@@ -8,7 +8,7 @@ import {
   type ResolverEntry,
   existingCatalog,
 } from './resolver-types.js';
-import type { ApiName } from '../../model/csv.js';
+import { getApiKey } from '../../model/csv.js';
 
 /** Reports whether two keys name the same catalog. */
 export function isSameCatalogKey(a: CatalogKey, b: CatalogKey): boolean {
@@ -37,7 +37,7 @@ function indexCatalog(catalog: ResolverCatalog): IndexedCatalog {
     pushTo(indexed.byName, entry.name, entry);
     const packages = new Set([entry.package, ...entry.packages.map(({ name }) => name)]);
     for (const name of packages) pushTo(indexed.byPackage, name, entry);
-    for (const api of new Set(entry.apis.map(apiKey))) pushTo(indexed.byApi, api, entry);
+    for (const api of new Set(entry.apis.map(getApiKey))) pushTo(indexed.byApi, api, entry);
   }
   indexes.set(catalog, indexed);
   return indexed;
@@ -46,11 +46,6 @@ function indexCatalog(catalog: ResolverCatalog): IndexedCatalog {
 /** Returns the entries of a package in a catalog, in their order. */
 export function listPackageEntries(catalog: ResolverCatalog, name: string): readonly ResolverEntry[] {
   return indexCatalog(catalog).byPackage.get(name) ?? [];
-}
-
-/** Returns the key of an API in indexes and rules. */
-export function apiKey({ group, version, kind }: ApiName): string {
-  return JSON.stringify([group, version, kind]);
 }
 
 /** The catalogs and installed versions that one namespace sees. */
@@ -129,7 +124,7 @@ function findMatches(catalog: IndexedCatalog, { index, test }: Predicate): Resol
     index === undefined
       ? catalog.entries
       : 'api' in index
-        ? (catalog.byApi.get(apiKey(index.api)) ?? [])
+        ? (catalog.byApi.get(getApiKey(index.api)) ?? [])
         : (catalog.byPackage.get(index.package) ?? []);
   return entries.filter(test);
 }

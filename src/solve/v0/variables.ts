@@ -5,7 +5,8 @@ import { sortByChannels, sortCandidates } from './channel-order.js';
 import type { NamespaceState, SubscriptionState } from './namespace-state.js';
 import { type Predicate, readPredicate } from './predicates.js';
 import { type CatalogKey, type ResolverEntry, existingCatalog } from './resolver-types.js';
-import { type ResolverSources, apiKey } from './sources.js';
+import { getApiKey } from '../../model/csv.js';
+import type { ResolverSources } from './sources.js';
 
 /** A constraint of a variable; `text` is OLM's message. */
 export type Constraint =
@@ -109,7 +110,7 @@ export class VariableBuilder {
       if (entry === undefined) continue;
       const same = this.#sources.listNamed(entry.catalog, entry.name, entry.channel);
       if (same.length !== 1) continue;
-      for (const api of entry.apis) pushTo(byApi, apiKey(api), id);
+      for (const api of entry.apis) pushTo(byApi, getApiKey(api), id);
       for (const { name } of entry.packages) pushTo(byPackage, name, id);
     }
     for (const [key, ids] of byApi) {

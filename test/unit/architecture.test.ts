@@ -240,9 +240,6 @@ cluster/documents/render-deployments.ts run
 files/change-directory.ts change
 graph/validation/bundle-faults.ts findEntryFaults
 mirror/helm/open-charts.ts readCharts
-mirror/image-set/image-set-plan.ts planImageSet
-mirror/image-set/image-set-resources.ts encodeClusterResources
-mirror/image-set/narrowed-catalogs.ts narrowCatalogs
 mirror/inventory/take-inventory.ts readRepository
 mirror/lock/encode-lock.ts encodeContent
 mirror/lock/lock-mirror.ts createLockMirror

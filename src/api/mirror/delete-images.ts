@@ -59,7 +59,10 @@ export async function listMirrorDeletions(
   const config = readDeleteImageSetConfiguration(configuration, file);
   const { logger, signal } = session;
   const plan = await planImageSet(config, {
-    ...{ ...options, target, logger, signal },
+    ...options,
+    target,
+    logger,
+    signal,
     // What no cluster can pull was never mirrored.
     onError: 'skip-image',
     ...getPlanSources(options, session),
@@ -127,7 +130,11 @@ export async function deleteMirrored(
   requireBelow(items, parseMirrorTarget(destination, maxNestedPaths), file);
   const wanted = items.filter(({ type }) => type !== 'operatorCatalog');
   const report = await deleteImages(wanted, {
-    ...{ session, maxPerRegistry, signatures, keep, dryRun },
+    session,
+    maxPerRegistry,
+    signatures,
+    keep,
+    dryRun,
     // Locks say what is needed.
     refusesShared: !allowShared && (options.keep ?? []).length === 0,
   });

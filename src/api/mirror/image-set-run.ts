@@ -121,7 +121,10 @@ export function prepareRun(
   return {
     options: { ...options, dependencies, onError, signatures },
     transfer: {
-      ...{ session: own, imagesAtOnce, layersAtOnce, imageTimeoutMs },
+      session: own,
+      imagesAtOnce,
+      layersAtOnce,
+      imageTimeoutMs,
       maxPerRegistry: resolveMaxPerRegistry(options),
       continueOnError: onError !== 'stop',
       hints: options.locked === true ? lockedHints : configuredHints,

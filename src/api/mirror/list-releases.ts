@@ -48,7 +48,8 @@ export async function listChannelReleases(
 ): Promise<ChannelReleases[]> {
   const graphs = await readGraphs(channel, architectures, session);
   return graphs.map(({ architecture, graph: { nodes } }) => ({
-    ...{ channel, architecture },
+    channel,
+    architecture,
     versions: nodes.map(({ version }) => version),
   }));
 }

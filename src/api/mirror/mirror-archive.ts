@@ -57,7 +57,8 @@ export async function mirrorFromArchives(
       run,
       { ...content, lock },
       {
-        ...{ archive, base },
+        archive,
+        base,
         open: (image) => narrowed?.getOpener(image) ?? (() => Promise.resolve(openImage(image))),
       },
     );

@@ -102,32 +102,45 @@ export async function mirrorCatalog(
   }
   const { platformPattern = /linux\/amd64/ } = options;
   const opened = await openCatalog(local ?? requireReference(locateImage(name, roots.from)), {
-    ...{ session, platformPattern, path: options.path },
+    session,
+    platformPattern,
+    path: options.path,
   });
   const { maxComponents = 2, mergeRepositories } = options;
   const plan = await withOpen(opened, ({ catalog }) =>
     planCatalogMirror(catalog, {
-      ...{ logger, signal, source: name, destination: target, roots, maxComponents, mergeRepositories },
+      logger,
+      signal,
+      source: name,
+      destination: target,
+      roots,
+      maxComponents,
+      mergeRepositories,
     }),
   );
   const [fault] = plan.faults;
   if (fault !== undefined && !continueOnError) throw fault.error;
   options.onPlanned?.(plan);
   const files = encodeOutput(plan, options);
-  // A catalog in a directory can only be looked for where its name says.
-  const open = (image: CatalogMirrorPlan['images'][number]) =>
-    image.kind === 'catalog' ? { ...image, from: opened.image ?? image.from } : image;
-  const { referrers, maxPerRegistry = 4 } = options;
-  const report = manifestsOnly
-    ? undefined
-    : await transferImages(
-        plan.images.map((image) => toNamedTransfer(open(image))),
-        {
-          ...{ session, maxPerRegistry, continueOnError, skipMissing: true, dryRun, referrers },
-        },
-      );
+  const report = manifestsOnly ? undefined : await copyPlan(plan, opened.image, session, options);
   await writeOutputFiles(directory, files);
   return { plan, report, directory };
+}
+
+/** Copies the images of a plan; the catalog from `image`, if it is one. */
+function copyPlan(
+  { images }: CatalogMirrorPlan,
+  image: Reference | undefined,
+  session: Session,
+  options: MirrorCatalogOptions,
+): Promise<TransferReport> {
+  const { maxPerRegistry = 4, continueOnError = true, dryRun = false, referrers } = options;
+  // A catalog in a directory can only be looked for where its name says.
+  const transfers = images.map((planned) =>
+    toNamedTransfer(planned.kind === 'catalog' ? { ...planned, from: image ?? planned.from } : planned),
+  );
+  const settings = { session, maxPerRegistry, continueOnError, skipMissing: true, dryRun, referrers };
+  return transferImages(transfers, settings);
 }
 
 async function openCatalog(from: string | Reference, options: OpenCatalogOptions): Promise<OpenedSource> {

@@ -74,8 +74,12 @@ export async function pruneMirror(
   const { kept, expired } = await readGenerations(run, options);
   const { maxPerRegistry } = run.transfer;
   const report = await deleteImages(images, {
-    ...{ session, maxPerRegistry, keep: await keepImages(kept) },
-    ...{ signatures: true, refusesShared: true, dryRun: false },
+    session,
+    maxPerRegistry,
+    keep: await keepImages(kept),
+    signatures: true,
+    refusesShared: true,
+    dryRun: false,
   });
   const at = { time: session.now().toISOString(), run: session.now().toISOString() };
   const started = { ...at, event: 'started', task: 'prune', destination: run.destination.text } as const;

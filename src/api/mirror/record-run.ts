@@ -81,7 +81,11 @@ function listImages(
     ...report.failed.map(({ transfer, error }) => ({ transfer, problem: redactUrls(error.message) })),
   ];
   const failed = lost.map(({ transfer: { sourceName, targetName }, problem }): AuditEntry => ({
-    ...{ ...at(), event: 'failed', image: targetName, from: redactUrls(sourceName), problem },
+    ...at(),
+    event: 'failed',
+    image: targetName,
+    from: redactUrls(sourceName),
+    problem,
   }));
   return [...copied, ...failed];
 }

@@ -82,7 +82,11 @@ async function judge(
       : await readLookasides(registriesDirectory, session.workingDirectory);
   const { logger, signal } = session;
   const verdicts = await verifyLock(set, {
-    ...{ policy, signal, now: session.now(), maxPerRegistry: transfer.maxPerRegistry, ...openers },
+    policy,
+    signal,
+    now: session.now(),
+    maxPerRegistry: transfer.maxPerRegistry,
+    ...openers,
     readOpenPgp: (reference, digest) => readLookasideSignatures(lookasides, reference, digest, session),
   });
   const refusals = getRefusals(set, verdicts);

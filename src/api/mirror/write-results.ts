@@ -77,7 +77,9 @@ export async function copyLocked(
   content: Pick<LockMirrorOptions, 'archive' | 'base' | 'open' | 'shard' | 'shardWaitMs'>,
 ): Promise<MirrorResult> {
   const mirror = createLockMirror(lock, {
-    ...{ target: run.destination.target, transfer: run.transfer, ...content },
+    target: run.destination.target,
+    transfer: run.transfer,
+    ...content,
   });
   // Invalid resource names are errors before anything is copied.
   renderResources(run, set, templates);

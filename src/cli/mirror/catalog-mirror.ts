@@ -112,12 +112,20 @@ export const command = defineCommand({
 function parseMirrorOptions(options: CatalogMirrorOptions): MirrorCatalogOptions {
   const { sourceName, manifestsOnly, mergeRepositories, continueOnError, dryRun, referrers, itms } = options;
   return {
-    ...{ sourceName, manifestsOnly, mergeRepositories, continueOnError, dryRun, referrers, itms },
+    sourceName,
+    manifestsOnly,
+    mergeRepositories,
+    continueOnError,
+    dryRun,
+    referrers,
+    itms,
     icspScope: parseScope(options.icspScope, 'icsp-scope'),
     idmsScope: parseScope(options.idmsScope, 'idms-scope'),
-    ...{ maxIcspSize: options.maxIcspSize, maxIdmsSize: options.maxIdmsSize },
+    maxIcspSize: options.maxIcspSize,
+    maxIdmsSize: options.maxIdmsSize,
     pollInterval: options.pollInterval,
-    ...{ maxComponents: options.maxComponents, maxPerRegistry: options.maxPerRegistry },
+    maxComponents: options.maxComponents,
+    maxPerRegistry: options.maxPerRegistry,
     platformPattern: parsePlatformPattern(options),
     path: pathOption(options),
     manifests: options.toManifests,

@@ -121,7 +121,9 @@ async function generateList(
     text === undefined
       ? await listReplacedImages(previous ?? '', destination, session, common)
       : await listMirrorDeletions(text, file, destination, session, {
-          ...{ ...common, v1Tags: options.deleteV1Images, graphData: options.graphData },
+          ...common,
+          v1Tags: options.deleteV1Images,
+          graphData: options.graphData,
           ignoreReleaseSignature: options.ignoreReleaseSignature,
         });
   for (const warning of warnings) logger.log('warn', warning);
@@ -170,9 +172,12 @@ async function deleteListed(
   const text = decodeFile(await readInputFile(file, context), file);
   const dryRun = options.dryRun === true;
   const report = await deleteMirrored(text, file, destination, session, {
-    ...{ dryRun, keep: options.keep, allowShared: options.allowShared },
+    dryRun,
+    keep: options.keep,
+    allowShared: options.allowShared,
     signatures: options.deleteSignatures,
-    ...{ maxPerRegistry: options.maxPerRegistry, maxNestedPaths: options.maxNestedPaths },
+    maxPerRegistry: options.maxPerRegistry,
+    maxNestedPaths: options.maxNestedPaths,
   });
   if (report.catalogs > 0) {
     const passed = `${count(report.catalogs, 'catalog')} skipped: catalogs are never deleted`;

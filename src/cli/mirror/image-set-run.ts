@@ -72,20 +72,29 @@ export function readImageSetRequest(
     options;
   const workspace = new Workspace(workingDirectory, directory, lockFile);
   return {
-    ...{ options, target, destination, workspace },
+    options,
+    target,
+    destination,
+    workspace,
     mirror: {
-      ...{
-        workspace,
-        locked,
-        allowLocal,
-        maxNestedPaths,
-        maxPerRegistry,
-        naming,
-        verification,
-      },
-      ...{ shard, shardWaitMs: options.shardWait, dependencies, onError: options.onError },
-      ...{ base: options.base, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature },
-      ...{ graphBase: options.graphBaseImage, graphData: options.graphData },
+      workspace,
+      locked,
+      allowLocal,
+      maxNestedPaths,
+      maxPerRegistry,
+      naming,
+      verification,
+      shard,
+      shardWaitMs: options.shardWait,
+      dependencies,
+      onError: options.onError,
+      base: options.base,
+      strictArchive,
+      helmCharts,
+      avoidRisks,
+      ignoreReleaseSignature,
+      graphBase: options.graphBaseImage,
+      graphData: options.graphData,
       plan: options.plan ?? (locked === true ? context.environment['OPMATE_PLAN'] : undefined),
       signatures: options.removeSignatures === true ? false : undefined,
       ...getCopyLimits(options),
@@ -160,7 +169,8 @@ export async function runImageSet(
     const directories = from.map(getArchiveDirectory);
     const archives: MirrorArchivesOptions = {
       ...mirror,
-      ...{ configFile: options.config, proof: await readProof(options, context) },
+      configFile: options.config,
+      proof: await readProof(options, context),
     };
     if (dryRun)
       return finishMapping(request, await mapArchives(directories, destination, session, archives), session);
@@ -274,10 +284,15 @@ function finishRun(
     plan: planOf(lock),
     resources: [...resources.keys()].sort().map((name) => workspace.show('cluster-resources', name)),
     waiting,
-    ...{ removedBundles, removedImages: removed.names },
+    removedBundles,
+    removedImages: removed.names,
   };
   return finishTransfer(context, session.logger, report, {
-    ...{ output, dryRun: false, removedBundles, next, results },
+    output,
+    dryRun: false,
+    removedBundles,
+    next,
+    results,
   });
 }
 

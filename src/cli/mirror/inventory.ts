@@ -48,7 +48,9 @@ export const command = defineCommand({
     const locks = options.lock === undefined ? undefined : [await readNamedLock(options.lock, session)];
     const inventory = await readMirrorInventory(destination, session, {
       repositories: repositories.length === 0 ? undefined : repositories,
-      ...{ locks, maxNestedPaths, maxPerRegistry },
+      locks,
+      maxNestedPaths,
+      maxPerRegistry,
     });
     const encoded = encodeInventory(inventory);
     const { repositories: number, tags, manifests, blobs, bytes } = summarizeInventory(inventory);

@@ -78,15 +78,13 @@ export const command = defineCommand({
       output === 'json'
         ? encodeData(
             {
-              ...{
-                destination,
-                lock: shownLock,
-                plan,
-                ...bytes,
-                kept,
-                removedImages: removed.names,
-                ...failed,
-              },
+              destination,
+              lock: shownLock,
+              plan,
+              ...bytes,
+              kept,
+              removedImages: removed.names,
+              ...failed,
               ...(archive !== undefined && { archive: toData(archive) }),
             },
             'json',

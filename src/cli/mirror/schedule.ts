@@ -45,7 +45,15 @@ export const command = defineCommand({
     const { config, image, schedule, namespace, name, secret, storage, shards, lock, runFlag = [] } = options;
     const workspace = options.workspace === undefined ? undefined : getWorkspace(options, context);
     const manifests = await scheduleMirror(config, destination, session, {
-      ...{ image, schedule, namespace, name, secret, storage, shards, lock, workspace },
+      image,
+      schedule,
+      namespace,
+      name,
+      secret,
+      storage,
+      shards,
+      lock,
+      workspace,
       toArguments: (paths) => {
         const { configuration, credentials, workspace: work } = paths;
         const common = [

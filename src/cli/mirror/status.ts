@@ -53,7 +53,9 @@ export const command = defineCommand({
     const workspace = options.workspace === undefined ? undefined : getWorkspace(options, context);
     const { lock, name } = await findMirrorLock(place, session, { lock: options.lock, workspace });
     const status = await readMirrorStatus(lock, place, session, {
-      ...{ maxPerRegistry, shards, helmCharts: options.helmCharts },
+      maxPerRegistry,
+      shards,
+      helmCharts: options.helmCharts,
       ...getCopyLimits(options),
     });
     const text =

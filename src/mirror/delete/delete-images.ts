@@ -163,7 +163,8 @@ async function refuseShared(
     const users = await findOtherUsers(repository, new Set(group.map(({ digest }) => digest)), {
       listedTags: new Set(group.flatMap(({ names }) => names.map(getTag))),
       concurrency: getMaxSmallRequests(maxPerRegistry),
-      ...{ logger, signal },
+      logger,
+      signal,
     });
     for (const target of group) {
       const user = users.get(target.digest);

@@ -77,8 +77,11 @@ async function openArchived(
   const { name, version, metadata } = chart;
   const { digest, size } = layer;
   return {
-    ...{ config, label, source: locked.source, repository },
-    packed: { ...{ name, version, metadata, digest, size }, file: '' },
+    config,
+    label,
+    source: locked.source,
+    repository,
+    packed: { name, version, metadata, digest, size, file: '' },
     needed: await findChartImages(chart, label, toRenderOptions(config)),
   };
 }

@@ -49,7 +49,10 @@ export function openChartArtifact(chart: PackedChart): OpenedReference {
   const descriptor = describe(mediaTypes.ociManifest, manifest);
   const repository = holdBuiltImages(`chart ${name} ${version}`, [
     {
-      ...{ descriptor, manifest, config, configDescriptor },
+      descriptor,
+      manifest,
+      config,
+      configDescriptor,
       platform: { os: 'linux', architecture: 'amd64' },
       layers: [],
       layerFiles: [{ descriptor: layer, file }],

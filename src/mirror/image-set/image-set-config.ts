@@ -124,7 +124,12 @@ function readRoot(root: Field, file: string, key: keyof typeof forms): ImageSetC
     fields[key].fail(`nothing to ${key}`, { hint: `list catalogs below ${key}.operators` });
   }
   return {
-    ...{ file, archiveBytes, operators, additionalImages, helm, releases },
+    file,
+    archiveBytes,
+    operators,
+    additionalImages,
+    helm,
+    releases,
     blockedImages: readItems(blocked, readBlockedImage),
     warnings: [
       ...(isFilled(listed.samples) ? [formatNoEffect(listed.samples, file, 'as with oc-mirror')] : []),
@@ -209,7 +214,10 @@ function readPackage(item: Field, full: boolean) {
   const defaultChannel = fields.defaultChannel.optionalText();
   if (name === undefined) return undefined;
   return {
-    ...{ name, ...bounds, defaultChannel, place: item.place },
+    name,
+    ...bounds,
+    defaultChannel,
+    place: item.place,
     /** Undefined for all channels. */
     channels: items.length === 0 ? undefined : channels,
   };

@@ -91,66 +91,98 @@ export async function planImageSet(
   config: ImageSetConfiguration,
   options: PlanOptions,
 ): Promise<ImageSetPlan> {
-  const opened: { close(): Promise<void> }[] = [];
-  const chartWarnings: string[] = [];
-  const close = async (): Promise<void> => {
-    for (const item of opened.splice(0)) await item.close();
-  };
+  const sources = new OpenedSources();
   try {
-    // Catalogs, charts and releases come from different servers, and do not depend on each other.
-    const errors = new ErrorList(options.signal);
-    const reading = [
-      selectCatalogs(config, options, opened, errors),
-      options.openCharts(config.helm),
-      openReleases(config.releases, options),
-    ] as const;
-    const [, openedCharts, openedReleases] = await Promise.allSettled(reading);
-    if (openedCharts.status === 'fulfilled') {
-      opened.push(openedCharts.value);
-      chartWarnings.push(...openedCharts.value.charts.flatMap(({ needed }) => needed.warnings));
-    }
-    if (openedReleases.status === 'fulfilled') opened.push(openedReleases.value);
-    const selected = (await errors.try(() => reading[0])) ?? [];
-    for (const result of reading.slice(1)) await errors.try<unknown>(() => result);
     // After an error, images are collected only to report theirs with it.
+    const errors = new ErrorList(options.signal);
+    const { selected, ...others } = await sources.open(config, options, errors);
     const isWhole = errors.isEmpty;
     const dependencies = (isWhole ? options.dependencies : undefined) ?? 'none';
     const { selections, added, unmet } = await closeDependencies(config, selected, dependencies, options);
     for (const catalog of selected) catalog.selection = selections.get(catalog) ?? catalog.selection;
     const images = new ImageCollection(config, options);
-    const catalogs: PlannedCatalog[] = [];
-    const faults: PlanFaults['faults'] = [];
-    const skipped: SkippedPart = { bundles: new Set(), catalogs: [], changes: [] };
-    for (const catalog of selected) {
-      const naming = isWhole ? options : { ...options, digestOfRebuilt: undefined };
-      const planned = await errors.try(
-        () => planCatalog(catalog, images, naming, { ...skipped, faults }),
-        isAboutContent,
-      );
-      if (planned !== undefined) catalogs.push(planned);
-    }
+    const naming = isWhole ? options : { ...options, digestOfRebuilt: undefined };
+    const { catalogs, faults, skipped } = await planCatalogs(selected, images, naming, errors);
     errors.throwIfAny();
-    const [, { charts }, chosen] = await Promise.all(reading);
+    const [{ charts }, opened] = await Promise.all([others.charts, others.releases]);
     for (const image of config.additionalImages) images.addAdditional(image, config.file);
     const plannedCharts = images.addCharts(charts);
-    const { releases, graphs, graphImage, warnings } = chosen;
-    images.addReleases(chosen, config.releases?.platforms ?? []);
+    const { releases, graphs, graphImage, warnings } = opened;
+    images.addReleases(opened, config.releases?.platforms ?? []);
     return {
-      ...{ catalogs, charts: plannedCharts, releases, graphs, graphImage, added, faults, skipped, close },
+      catalogs,
+      charts: plannedCharts,
+      releases,
+      graphs,
+      graphImage,
+      added,
+      faults,
+      skipped,
+      close: () => sources.close(),
       ...images.finish([
         ...config.warnings,
         ...catalogs.flatMap(({ selection }) => selection.warnings),
         ...unmet,
-        ...chartWarnings,
+        ...sources.chartWarnings,
         ...warnings,
       ]),
     };
   } catch (error) {
     // A chart that was not rendered whole may be the reason.
-    for (const warning of chartWarnings) options.logger?.log('warn', warning);
-    await close();
+    for (const warning of sources.chartWarnings) options.logger?.log('warn', warning);
+    await sources.close();
     throw error;
   }
+}
+
+interface OpenedContent {
+  selected: SelectedCatalog[];
+  charts: Promise<OpenedCharts>;
+  releases: Promise<OpenedReleases>;
+}
+
+/** The catalogs, charts and releases of a plan, until it is closed. */
+class OpenedSources {
+  readonly chartWarnings: string[] = [];
+  private readonly opened: { close(): Promise<void> }[] = [];
+
+  /** Opens all, and selects from the catalogs. Adds errors, which the charts and releases throw when awaited, too. */
+  async open(config: ImageSetConfiguration, options: PlanOptions, errors: ErrorList): Promise<OpenedContent> {
+    // They come from different servers, and do not depend on each other.
+    const selecting = selectCatalogs(config, options, this.opened, errors);
+    const others = [options.openCharts(config.helm), openReleases(config.releases, options)] as const;
+    const [, charts, releases] = await Promise.allSettled([selecting, ...others]);
+    if (charts.status === 'fulfilled') {
+      this.opened.push(charts.value);
+      this.chartWarnings.push(...charts.value.charts.flatMap(({ needed }) => needed.warnings));
+    }
+    if (releases.status === 'fulfilled') this.opened.push(releases.value);
+    const selected = (await errors.try(() => selecting)) ?? [];
+    for (const result of others) await errors.try<unknown>(() => result);
+    return { selected, charts: others[0], releases: others[1] };
+  }
+
+  async close(): Promise<void> {
+    for (const item of this.opened.splice(0)) await item.close();
+  }
+}
+
+/** Plans the selected catalogs; errors of their contents are added. */
+async function planCatalogs(
+  selected: readonly SelectedCatalog[],
+  images: ImageCollection,
+  options: PlanOptions,
+  errors: ErrorList,
+): Promise<Pick<ImageSetPlan, 'catalogs' | 'faults' | 'skipped'>> {
+  const catalogs: PlannedCatalog[] = [];
+  const faults: PlanFaults['faults'] = [];
+  const skipped: SkippedPart = { bundles: new Set(), catalogs: [], changes: [] };
+  for (const catalog of selected) {
+    const planning = () => planCatalog(catalog, images, options, { ...skipped, faults });
+    const planned = await errors.try(planning, isAboutContent);
+    if (planned !== undefined) catalogs.push(planned);
+  }
+  return { catalogs, faults, skipped };
 }
 
 /** Plans a catalog and its images; undefined if nothing of it is left without invalid references. */

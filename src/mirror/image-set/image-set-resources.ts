@@ -48,7 +48,19 @@ export function encodeClusterResources(
   plan: MirroredContent,
   options: ClusterResourceOptions,
 ): Map<string, string> {
-  const { target, pollIntervalMinutes: minutes, catalogName, prefix = '' } = options;
+  requireOneCatalog(options.catalogName, plan.catalogs.length);
+  return new Map([
+    ...encodeImageSets(plan, options),
+    ...releaseResources(plan, options),
+    ...encodeCatalogs(plan, options),
+  ]);
+}
+
+/** Returns mirror sets by file name: those by digest, and with a tag. */
+function encodeImageSets(
+  plan: Pick<MirroredContent, 'images'>,
+  { target, icsp = false, prefix = '' }: ClusterResourceOptions,
+): Map<string, string> {
   const files = new Map<string, string>();
   const add = (short: string, kind: MirrorSetKind, images: readonly RegistryImage[]): void => {
     const text = encodeSets(images, target, kind, `${prefix}${short}`);
@@ -61,15 +73,22 @@ export function encodeClusterResources(
   const withTag = images.filter(
     ({ reference: { tag, digest } }) => tag !== undefined || digest === undefined,
   );
-  if (options.icsp === true) add('icsp', 'ImageContentSourcePolicy', withDigest);
+  if (icsp) add('icsp', 'ImageContentSourcePolicy', withDigest);
   else {
     add('idms', 'ImageDigestMirrorSet', withDigest);
     add('itms', 'ImageTagMirrorSet', withTag);
   }
-  for (const [file, text] of releaseResources(plan, options)) files.set(file, text);
-  requireOneCatalog(catalogName, plan.catalogs.length);
+  return files;
+}
+
+/** Returns a CatalogSource and a ClusterCatalog for each catalog. Throws OpmateError for two with one name. */
+function encodeCatalogs(
+  { catalogs }: Pick<MirroredContent, 'catalogs'>,
+  { pollIntervalMinutes: minutes, catalogName, prefix = '', templates }: ClusterResourceOptions,
+): Map<string, string> {
+  const files = new Map<string, string>();
   const owners = new Map<string, TargetCatalog>();
-  for (const catalog of plan.catalogs) {
+  for (const catalog of catalogs) {
     const suffix = getObjectSuffix(catalog, prefix);
     const other = owners.get(suffix);
     if (other !== undefined) {
@@ -81,28 +100,24 @@ export function encodeClusterResources(
     }
     owners.set(suffix, catalog);
     const image = catalog.destination;
-    const template = options.templates?.get(catalog.operator.targetCatalogSourceTemplate ?? '');
-    files.set(
-      `cs-${suffix}.yaml`,
-      encodeCatalogSource({
-        name: catalogName ?? `${prefix}cs-${suffix}`,
-        image,
-        labels: template?.labels,
-        annotations: { ...template?.annotations, ...annotations, ...nameSource(catalog) },
-        pollInterval: minutes === undefined ? undefined : `${minutes}m`,
-        spec: { ...template?.spec, image, sourceType: 'grpc' },
-      }),
-    );
+    const template = templates?.get(catalog.operator.targetCatalogSourceTemplate ?? '');
+    const source = {
+      name: catalogName ?? `${prefix}cs-${suffix}`,
+      image,
+      labels: template?.labels,
+      annotations: { ...template?.annotations, ...annotations, ...nameSource(catalog) },
+      pollInterval: minutes === undefined ? undefined : `${minutes}m`,
+      spec: { ...template?.spec, image, sourceType: 'grpc' },
+    };
+    files.set(`cs-${suffix}.yaml`, encodeCatalogSource(source));
     if (catalog.isDatabase === true) continue;
-    files.set(
-      `cc-${suffix}.yaml`,
-      encodeClusterCatalog({
-        name: catalogName ?? `${prefix}cc-${suffix}`,
-        image,
-        pollIntervalMinutes: minutes,
-        annotations: { ...annotations, ...nameSource(catalog) },
-      }),
-    );
+    const clusterCatalog = {
+      name: catalogName ?? `${prefix}cc-${suffix}`,
+      image,
+      pollIntervalMinutes: minutes,
+      annotations: { ...annotations, ...nameSource(catalog) },
+    };
+    files.set(`cc-${suffix}.yaml`, encodeClusterCatalog(clusterCatalog));
   }
   return files;
 }

@@ -1,6 +1,7 @@
 import type { RegistryReference } from '../../core/reference.js';
 import { readContents } from '../../oci/image/contents.js';
 import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
+import type { Platform } from '../../oci/image/types.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import type { SourceSession } from '../../source/session.js';
 import { type ImageSetLock, type LockedCatalog, type LockedImage, isSameName } from '../lock/lock.js';
@@ -40,8 +41,7 @@ export async function narrowCatalogs(
     const planned = plan.catalogs.find(({ name }) => isSameName(name, locked));
     return planned !== undefined && hasFewerBundles(planned, locked) ? [{ locked, planned }] : [];
   });
-  /** Names of catalogs with another tag, by their destination in the plan. */
-  const renamed = new Map<string, { name: TargetName; target: RegistryReference; destination: string }>();
+  const renamed = new Map<string, NewName>();
   const rename = <T extends { destination: string }>(item: T): T => ({
     ...item,
     ...renamed.get(item.destination),
@@ -50,34 +50,21 @@ export async function narrowCatalogs(
   const close = async (): Promise<void> => {
     for (const catalog of rebuilt.values()) await catalog.close();
   };
-  const { temporaryDirectory, logger, signal } = session;
   try {
     let { images, catalogs } = lock;
     for (const { locked: lockedCatalog, planned } of narrowed) {
-      const { operator, catalog, selection, name, destination } = planned;
-      const image = images.find((locked) => locked.kind === 'catalog' && isSameName(name, locked));
+      const image = images.find((locked) => locked.kind === 'catalog' && isSameName(planned.name, locked));
       if (image === undefined) continue;
-      const base = { repository: findContent(image), digest: image.contents.root.digest };
-      const { platforms } = plan.images.find((other) => other.destination === destination) ?? {};
-      const { facts, packages } = selection;
-      const result = await rebuildCatalog(catalog, facts, base, {
-        ...{ temporaryDirectory, platforms, logger, signal },
-      });
-      const contents = await readContents(result.repository, result.digest, { signal });
-      const { repository, tag = toDigestTag(result.digest) } = getCatalogTarget(operator);
-      const renamedTarget = targetReference(target, pathBelow(target, repository), tag);
-      renamed.set(destination, {
-        name: { repository, tag },
-        target: renamedTarget,
-        destination: renamedTarget.text,
-      });
+      const { platforms } = plan.images.find((other) => other.destination === planned.destination) ?? {};
+      const result = await rebuildOn(image, planned, findContent(image), platforms, session);
+      const contents = await readContents(result.repository, result.digest, session);
+      const name = renameCatalog(planned, result.digest, target);
+      renamed.set(planned.destination, name);
+      const { tag } = name.name;
       const replacement = { ...image, tag, contents };
       rebuilt.set(replacement, result);
       images = images.map((locked) => (locked === image ? replacement : locked));
       catalogs = catalogs.map((locked) => (locked === lockedCatalog ? { ...locked, tag } : locked));
-      const names = packages.map((item) => item.name).join(', ');
-      const bundles = `${names}: ${facts.bundles.length} of the archive's bundles`;
-      logger?.log('info', `${operator.catalog}: rebuilt as ${result.digest} for ${bundles}`);
     }
     return {
       locked: narrowed.length === 0 ? lock : { ...lock, catalogs, images: withoutStraySignatures(images) },
@@ -92,6 +79,35 @@ export async function narrowCatalogs(
     await close();
     throw error;
   }
+}
+
+/** Names of a catalog that has another tag than in the plan. */
+interface NewName {
+  name: TargetName;
+  target: RegistryReference;
+  destination: string;
+}
+
+function renameCatalog({ operator }: PlannedCatalog, digest: string, target: MirrorTarget): NewName {
+  const { repository, tag = toDigestTag(digest) } = getCatalogTarget(operator);
+  const renamed = targetReference(target, pathBelow(target, repository), tag);
+  return { name: { repository, tag }, target: renamed, destination: renamed.text };
+}
+
+async function rebuildOn(
+  { contents }: LockedImage,
+  { operator, catalog, selection: { facts, packages } }: PlannedCatalog,
+  repository: Repository,
+  platforms: readonly Platform[] | undefined,
+  { temporaryDirectory, logger, signal }: SourceSession,
+): Promise<RebuiltCatalog> {
+  const base = { repository, digest: contents.root.digest };
+  const options = { temporaryDirectory, platforms, logger, signal };
+  const rebuilt = await rebuildCatalog(catalog, facts, base, options);
+  const names = packages.map((item) => item.name).join(', ');
+  const bundles = `${names}: ${facts.bundles.length} of the archive's bundles`;
+  logger?.log('info', `${operator.catalog}: rebuilt as ${rebuilt.digest} for ${bundles}`);
+  return rebuilt;
 }
 
 function hasFewerBundles({ selection }: PlannedCatalog, { packages }: LockedCatalog): boolean {

@@ -153,7 +153,8 @@ function createSources({ session, imageTimeoutMs }: ArchiveImageSetOptions) {
           for (const blob of own) {
             if (blobs.has(blob.digest)) continue;
             blobs.set(blob.digest, {
-              ...{ descriptor: blob, repository },
+              descriptor: blob,
+              repository,
               open: () => openBlob(transfer, blob.digest, (source, limits) => source.openBlob(blob, limits)),
             });
           }

@@ -48,7 +48,10 @@ export async function takeInventory(target: MirrorTarget, options: TakeInventory
     repositoriesAtOnce,
     async (name) => {
       const repository = createRegistryRepository({
-        ...{ connection, registry: target.registry, repository: name, logger },
+        connection,
+        registry: target.registry,
+        repository: name,
+        logger,
         withoutMirrors: true,
       });
       const digests = wanted.get(name) ?? new Set<string>();
@@ -229,6 +232,8 @@ function combine(
   }
   return {
     registry: `docker://${path === '' ? registry : `${registry}/${path}`}`,
-    ...{ repositories, manifests, blobs },
+    repositories,
+    manifests,
+    blobs,
   };
 }

@@ -19,7 +19,10 @@ export function createBaseContent(archive: OpenedArchive, registry: string, sess
     getOrAdd(opened, repository, async () => {
       const { connect, logger } = session;
       return createRegistryRepository({
-        ...{ connection: await connect(), registry, repository, logger },
+        connection: await connect(),
+        registry,
+        repository,
+        logger,
         withoutMirrors: true,
       });
     });

@@ -52,7 +52,10 @@ export function planBytes(
   const packages = new Map<string, PackageBytes>();
   const getPackage = (name: string, catalog: string | undefined): PackageBytes =>
     getOrAdd(packages, JSON.stringify([name, catalog]), () => ({
-      ...{ name, images: 0, bytes: 0, ownBytes: 0 },
+      name,
+      images: 0,
+      bytes: 0,
+      ownBytes: 0,
       ...(catalog !== undefined && { catalog }),
     }));
   for (const { bundles, contents } of images) {

@@ -76,7 +76,8 @@ export function createOnDemandCatalogs(
     if (opened?.reference === image.contents.root.digest) return opened;
     const noun = image.kind === 'chart' ? 'chart' : 'image';
     throw new OpmateError('INVALID', `is another ${noun} now than in the lock`, {
-      ...{ subject: image.source, hint },
+      subject: image.source,
+      hint,
     });
   };
   const isFiltered = (image: LockedImage): boolean =>

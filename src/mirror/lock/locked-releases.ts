@@ -38,8 +38,12 @@ export function lockReleases({
   if (releases.length === 0 && graphImage === undefined) return undefined;
   return {
     releases: releases.map(({ version, selected, image, tag, signature }) => ({
-      ...{ version, image, tag, signature },
-      ...{ architecture: selected?.architecture, channel: selected?.channel },
+      version,
+      image,
+      tag,
+      signature,
+      architecture: selected?.architecture,
+      channel: selected?.channel,
     })),
     graphs,
     graphImage: graphImage?.made(),

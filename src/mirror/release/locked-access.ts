@@ -61,7 +61,8 @@ const archivedGraphImage: GraphImage = {
 function notLocked(subject: string, openArchived: OpenArchived | undefined): OpmateError {
   if (openArchived !== undefined) return notInArchive(subject);
   return new OpmateError('NOT_FOUND', 'not in the lock', {
-    ...{ subject, hint: 'mirror without mirror.locked to create a new lock' },
+    subject,
+    hint: 'mirror without mirror.locked to create a new lock',
   });
 }
 

@@ -139,7 +139,8 @@ export async function openReleases(
   return {
     releases: releases.filter((openedRelease) => openedRelease !== undefined),
     graphs: toUsedGraphs(selected),
-    ...{ graphImage, warnings },
+    graphImage,
+    warnings,
     close: async () => graphImage?.close(),
   };
 

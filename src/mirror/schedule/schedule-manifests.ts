@@ -51,11 +51,9 @@ export function encodeSchedule(options: ScheduleOptions): string {
       hint: 'use a volume with configuration and lock',
     });
   const claim = {
-    ...{
-      apiVersion: 'v1',
-      kind: 'PersistentVolumeClaim',
-      metadata: toMetadata(options, `${name}-workspace`),
-    },
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: toMetadata(options, `${name}-workspace`),
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage } } },
   };
   const objects = [
@@ -86,14 +84,18 @@ function createCronJob(options: ScheduleOptions) {
   const { name, schedule } = options;
   const workspace = { persistentVolumeClaim: { claimName: `${name}-workspace` } };
   return {
-    ...{ apiVersion: 'batch/v1', kind: 'CronJob', metadata: toMetadata(options, name) },
+    apiVersion: 'batch/v1',
+    kind: 'CronJob',
+    metadata: toMetadata(options, name),
     spec: {
       schedule,
       // A run that is late finds what it has missed.
-      ...{ concurrencyPolicy: 'Forbid', startingDeadlineSeconds: 3600 },
+      concurrencyPolicy: 'Forbid',
+      startingDeadlineSeconds: 3600,
       jobTemplate: {
         spec: {
-          ...{ backoffLimit: 3, podFailurePolicy: failurePolicy },
+          backoffLimit: 3,
+          podFailurePolicy: failurePolicy,
           template: createPod(options, workspace, undefined, []),
         },
       },
@@ -109,9 +111,14 @@ function createJob(options: ScheduleOptions, { count, plan }: NonNullable<Schedu
     { name: 'OPMATE_PLAN', value: plan },
   ];
   return {
-    ...{ apiVersion: 'batch/v1', kind: 'Job', metadata: toMetadata(options, `${options.name}-shards`) },
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: toMetadata(options, `${options.name}-shards`),
     spec: {
-      ...{ completionMode: 'Indexed', completions: count, parallelism: count, backoffLimitPerIndex: 3 },
+      completionMode: 'Indexed',
+      completions: count,
+      parallelism: count,
+      backoffLimitPerIndex: 3,
       podFailurePolicy: failurePolicy,
       template: createPod(options, { emptyDir: {} }, lock, variables),
     },
@@ -126,16 +133,21 @@ function createPod(
 ) {
   const mount = (volume: string, mountPath: string) => ({ name: volume, mountPath });
   const container = {
-    ...{ name: 'opmate', image, command: ['opmate'] },
+    name: 'opmate',
+    image,
+    command: ['opmate'],
     args: toArguments({
       configuration: `${paths.imageSet}/${configurationKey}`,
       credentials: `${paths.credentials}/.dockerconfigjson`,
-      ...{ workspace: paths.work, lock },
+      workspace: paths.work,
+      lock,
     }),
     env: [...variables, { name: 'TMPDIR', value: paths.temporary }],
     resources: { requests: { cpu: '500m', memory: '256Mi' }, limits: { memory: '512Mi' } },
     securityContext: {
-      ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
     },
     volumeMounts: [
       { ...mount('image-set', paths.imageSet), readOnly: true },
@@ -145,7 +157,8 @@ function createPod(
   };
   return {
     spec: {
-      ...{ restartPolicy: 'Never', automountServiceAccountToken: false },
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
       securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
       containers: [container],
       volumes: [

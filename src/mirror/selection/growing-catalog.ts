@@ -64,8 +64,18 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
   const offersByPackage = new Map<string, ReadonlyMap<string, readonly BundleOffer[]>>();
   let isIndexed = false;
   return {
-    ...{ origin, name: operator.catalog, hasGrown: () => added.size > 0, select, isSelected, add },
-    ...{ findCandidates, findVersions, readBundles, index, getDefaultChannel, getApis },
+    origin,
+    name: operator.catalog,
+    hasGrown: () => added.size > 0,
+    select,
+    isSelected,
+    add,
+    findCandidates,
+    findVersions,
+    readBundles,
+    index,
+    getDefaultChannel,
+    getApis,
   };
 
   function select(): CatalogSelection {

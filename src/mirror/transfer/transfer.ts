@@ -138,7 +138,9 @@ export async function surveyTransfers(
       const firstBlob = firstBlobs.get(key);
       const target = await getOrAdd(targets, key, () => openForSurvey(transfer.target, firstBlob, options));
       const missing = await surveyContents(target, transfer.contents, version, {
-        ...{ everyBlob, signal: options.session.signal, concurrency: requestsPerImage },
+        everyBlob,
+        signal: options.session.signal,
+        concurrency: requestsPerImage,
       });
       return { ...transfer, ...missing, firstBlob: target.isNew ? firstBlob?.digest : undefined };
     },

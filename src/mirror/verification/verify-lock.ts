@@ -115,7 +115,10 @@ async function verifyContents(
   { policy, now, signal, readOpenPgp, isOfRelease = false }: VerifyLockOptions & { isOfRelease?: boolean },
 ): Promise<Verdict> {
   const verdict = await verifyImage(repository, contents, {
-    ...{ policy, reference, now, signal },
+    policy,
+    reference,
+    now,
+    signal,
     readOpenPgp: (digest) => readOpenPgp(reference, digest),
   });
   if (!isOfRelease || verdict.status !== 'accepted') return verdict;

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import { useSandbox } from '../support/command-line.js';
+import { serveImage, smallImage } from '../support/images.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
 
@@ -154,6 +155,27 @@ describe('mirror -c', () => {
     expect(again).toMatchObject({ code: 0 });
     expect(again.stderr).toContain('failed for no image: nothing to retry');
     expect(source.requests).toHaveLength(requests);
+  });
+
+  it('prunes catalogs, signatures and charts, and keeps digests in use', async () => {
+    const signature = `${tagOf('acme/app:1.0.0')}.sig`;
+    serveImage(source, 'acme/app', signature, smallImage({ text: 'signature' }));
+    await sandbox.write({
+      'portal/Chart.yaml': 'apiVersion: v2\nname: portal\nversion: 1.2.3\n',
+      'portal/templates/none.yaml': '',
+      'wide.yaml': `${await readFile(at('all.yaml'), 'utf8')}  helm:\n    local:\n    - name: portal\n      path: portal\n`,
+      'narrow.yaml': `kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  additionalImages:\n  - name: ${source.host}/acme/proxy@${digestOf('acme/proxy:1')}\n`,
+    });
+    expect(await mirror('wide.yaml', '--helm-charts')).toMatchObject({ code: 0 });
+    expect(await tagsOf('acme/app')).toContain(signature);
+    expect(await tagsOf('helm/local/portal')).toEqual(['1.2.3']);
+    const pruned = await mirror('narrow.yaml', '--prune', '--yes', '--verbose');
+    expect(pruned).toMatchObject({ code: 0 });
+    for (const name of ['acme/index:v1', `acme/app:${signature}`, 'helm/local/portal:1.2.3'])
+      expect(pruned.stderr).toContain(`  ${host}/m/${name}\n`);
+    for (const name of ['acme/index', 'acme/app', 'acme/bundle', 'helm/local/portal'])
+      expect(await tagsOf(name)).toEqual([]);
+    expect(await tagsOf('acme/proxy')).toEqual([tagOf('acme/proxy:1')]);
   });
 
   it.each([

@@ -1,7 +1,6 @@
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { type RegistryReference, parseReference } from '../../core/reference.js';
 import { type DeletableImage, deleteImages } from '../../mirror/delete/delete-images.js';
-import { listReplaced } from '../../mirror/delete/delete-list.js';
+import { findReplaced } from '../../mirror/delete/delete-list.js';
 import { type KeptImages, createKeptImages } from '../../mirror/delete/kept-images.js';
 import type { AuditEntry } from '../../mirror/history/audit-trail.js';
 import { type Generation, removeGenerations, splitGenerations } from '../../mirror/history/generations.js';
@@ -22,7 +21,7 @@ export interface PruneOptions extends Pick<
 
 /** Images that no kept generation of a workspace selects. */
 export interface PrunableImages {
-  /** By name at the target. */
+  /** By name at the target; also catalogs, charts and signatures. */
   images: (DeletableImage & { name: string; digest: string })[];
   /** Messages about images of older generations that stay. */
   kept: string[];
@@ -32,7 +31,7 @@ export interface PrunableImages {
 
 /**
  * Lists the images at `docker://REGISTRY[/PATH]` that older generations of the workspace selected, and none in effect since
- * then does; catalogs are not listed. Deletes nothing. Throws OpmateError.
+ * then does: images, catalogs, charts and signatures. Deletes nothing. Throws OpmateError.
  */
 export async function listPrunable(
   destination: string | MirrorDestination,
@@ -47,12 +46,10 @@ export async function listPrunable(
   const { target } = run.destination;
   // Of a tag that moved, the newest digest is the one at the target.
   for (const { file } of expired) {
-    const listed = listReplaced(await readLock(file), { target, keep, signatures: false });
-    for (const sentence of listed.kept) sentences.add(sentence);
-    for (const { imageReference, digest } of listed.items) {
-      const name = imageReference.replace(/^docker:\/\//, '');
-      images.set(name, { name, digest, reference: parseReference(imageReference) as RegistryReference });
-    }
+    const { replaced, kept: sentencesOfLock } = findReplaced(await readLock(file), { target, keep });
+    for (const sentence of sentencesOfLock) sentences.add(sentence);
+    for (const { destination: name, target: reference, contents } of replaced)
+      images.set(name, { name, digest: contents.root.digest, reference });
   }
   const byName = [...images.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   const generations = { kept: kept.length, expired: expired.length };

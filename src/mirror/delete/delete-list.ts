@@ -12,7 +12,7 @@ import { openItem, readItems } from '../image-set/config-fields.js';
 import type { ImageSetPlan } from '../image-set/image-set-plan.js';
 import { type SetImage, releaseRepositories } from '../plan/planned-image.js';
 import type { ImageSetLock } from '../lock/lock.js';
-import { planLock } from '../lock/lock-plan.js';
+import { type PinnedImage, planLock } from '../lock/lock-plan.js';
 import type { KeptImages } from './kept-images.js';
 
 /** An image in a list of images to delete. */
@@ -114,27 +114,35 @@ export function listDeletions(
  */
 export function listReplaced(
   previous: ImageSetLock,
-  { target, keep, signatures }: Omit<ListOptions, 'v1Tags'>,
-): { items: (DeleteItem & { digest: string })[]; kept: string[] } {
-  const items: (DeleteItem & { digest: string })[] = [];
+  { signatures, ...options }: Omit<ListOptions, 'v1Tags'>,
+): { items: DeleteItem[]; kept: string[] } {
+  const images = previous.images.filter(
+    ({ kind: of }) => of !== 'catalog' && of !== 'chart' && (of !== 'signature' || signatures),
+  );
+  const { replaced, kept } = findReplaced({ ...previous, images }, options);
+  const items = replaced.map(({ kind: of, source, destination }) => {
+    const type = of === 'catalog' || of === 'chart' ? 'generic' : typeOfKind[of];
+    return { imageName: source, imageReference: `docker://${destination}`, type };
+  });
+  return { items, kept };
+}
+
+/** Returns the tagged images of a previous lock that no current one keeps, of all kinds, by name at the target. */
+export function findReplaced(
+  previous: ImageSetLock,
+  { target, keep }: Pick<ListOptions, 'target' | 'keep'>,
+): { replaced: PinnedImage[]; kept: string[] } {
+  const replaced: PinnedImage[] = [];
   const kept: string[] = [];
-  for (const { kind: of, source, destination, contents, locked } of planLock(previous, { target }).images) {
+  for (const image of planLock(previous, { target }).images) {
+    const { destination, contents, locked } = image;
     const { repository, tag } = locked;
-    if (of === 'catalog' || of === 'chart' || tag === undefined || (of === 'signature' && !signatures))
-      continue;
-    const { digest } = contents.root;
-    const reason = keep.reasonFor(digest) ?? keep.reasonForName({ repository, tag });
-    if (reason !== undefined) kept.push(`${destination}: kept, ${reason}`);
-    else
-      items.push({
-        imageName: source,
-        imageReference: `docker://${destination}`,
-        type: typeOfKind[of],
-        digest,
-      });
+    if (tag === undefined) continue;
+    const reason = keep.reasonFor(contents.root.digest) ?? keep.reasonForName({ repository, tag });
+    if (reason === undefined) replaced.push(image);
+    else kept.push(`${destination}: kept, ${reason}`);
   }
-  const byName = (a: DeleteItem, b: DeleteItem): number => compareBytes(a.imageReference, b.imageReference);
-  return { items: items.sort(byName), kept };
+  return { replaced: replaced.sort((a, b) => compareBytes(a.destination, b.destination)), kept };
 }
 
 function getV1Tag({ kind: of, reference, name }: SetImage): string {

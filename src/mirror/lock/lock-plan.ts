@@ -21,7 +21,7 @@ export interface LockPlanOptions {
 }
 
 /** An image of a plan that a lock pins. */
-interface PinnedImage extends PlannedImage<RegistryReference> {
+export interface PinnedImage extends PlannedImage<RegistryReference> {
   kind: LockedImage['kind'];
   locked: LockedImage;
   contents: ImageContents;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { openFile } from '../catalog/file-access.js';
 import { readTemplate } from '../catalog/template/read.js';
-import type { TemplateType } from '../catalog/template/template.js';
+import type { Template, TemplateType } from '../catalog/template/template.js';
 import { withOpen } from '../core/concurrency.js';
 import { logDiagnostic, silentLogger } from '../core/log.js';
 import { writeNewFile } from '../files/write-new-file.js';
@@ -34,15 +34,26 @@ interface RenderToFileOptions {
   warns?: boolean | undefined;
 }
 
+/** Reads a template file and calls `work` while it is open; `label` is its name in messages. Throws OpmateError. */
+export async function withTemplate<T>(
+  file: string,
+  session: SourceSession,
+  { type, label = file }: Pick<RenderToFileOptions, 'type' | 'label'>,
+  work: (template: Template) => T | Promise<T>,
+): Promise<T> {
+  return withOpen(openFile(file, label), async (handle) => {
+    const { size } = await handle.stat();
+    return work(await readTemplate({ handle, label, size }, type, session));
+  });
+}
+
 /** Renders a template file as YAML to a new file. Throws OpmateError with file and line. */
 export async function renderTemplateToFile(
   file: string,
   session: SourceSession,
-  { type, level, bundles, label = file, target, trimsEnd = false, warns = true }: RenderToFileOptions,
+  { type, level, bundles, label, target, trimsEnd = false, warns = true }: RenderToFileOptions,
 ): Promise<RenderedTemplateFile> {
-  return withOpen(openFile(file, label), async (handle) => {
-    const { size } = await handle.stat();
-    const template = await readTemplate({ handle, label, size }, type, session);
+  return withTemplate(file, session, { type, label }, async (template) => {
     const { logger = silentLogger } = session;
     for (const warning of warns ? template.warnings : []) {
       logDiagnostic(logger, { ...warning, line: await template.findLine(warning.path ?? []) });

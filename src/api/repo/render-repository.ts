@@ -12,8 +12,8 @@ export interface RenderRepositoryOptions {
   /** Catalogs to render; default: all. */
   catalogs?: readonly string[] | undefined;
   /**
-   * Read bundles of the checkout in place of their images, where committed catalogs name the image of the bundle; other
-   * images are pulled.
+   * Read bundles of the checkout in place of their images, where a committed catalog or a basic template has the name of
+   * the bundle in the image, or the reference is `…/OPERATOR:VERSION`; other images are pulled.
    */
   fromCheckout?: boolean | undefined;
   /** Compare with the repository without writing. */

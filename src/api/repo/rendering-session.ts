@@ -1,4 +1,6 @@
 import { withOpen } from '../../core/concurrency.js';
+import { addContext } from '../../core/diagnostics-error.js';
+import { OpmateError } from '../../core/errors.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { BundleBlob } from '../../model/declarative-config.js';
 import { readCheckoutBundle } from '../../repo/checkout-bundles.js';
@@ -10,6 +12,13 @@ import { readBundleImage } from '../../source/template.js';
 async function withImageCache(session: Session): Promise<Session> {
   if (session.cache !== undefined) return session;
   return withChanges(session, { cache: await session.catalogCache?.() });
+}
+
+/** Throws the error of an unavailable image with what its bundle would be found by in the checkout. */
+function hintAtName(error: unknown): never {
+  if (!(error instanceof OpmateError) || !['NOT_FOUND', 'NETWORK'].includes(error.code)) throw error;
+  const newHint = 'add name: NAME.vVERSION to its entry in a basic template to read the checkout';
+  throw addContext(error, { newHint });
 }
 
 /** Bundles and the directory of a rendering. */
@@ -25,12 +34,13 @@ export interface Rendering {
 export async function withRendering<T>(
   session: Session,
   work: (rendering: Rendering) => Promise<T>,
-  directories: ReadonlyMap<string, string> = new Map(),
+  directories?: ReadonlyMap<string, string>,
 ): Promise<T> {
   const cached = await withImageCache(session);
   const readBundle = (image: string): Promise<BundleBlob> => {
+    if (directories === undefined) return readBundleImage(image, cached);
     const directory = directories.get(image);
-    if (directory === undefined) return readBundleImage(image, cached);
+    if (directory === undefined) return readBundleImage(image, cached).catch(hintAtName);
     return readCheckoutBundle(directory, image, session);
   };
   const store = createBundleStore(readBundle, session.temporaryDirectory);

@@ -16,7 +16,7 @@ export const command = defineCommand({
   flags: {
     ...repositoryFlag,
     ...grouped('Selection', { catalog: repeated('name', 'render only this catalog, e.g. v4.18') }),
-    fromCheckout: flag('read bundles of the checkout in place of images that catalogs name'),
+    fromCheckout: flag('read bundles of the checkout in place of their images, where known'),
     check: flag('compare without writing; exit with 3 if committed files differ'),
   },
   examples: {

@@ -5,7 +5,6 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { renderRepository } from '../../../src/api/repo/render-repository.js';
 import { openSourceSession } from '../../../src/source/session.js';
 import { failureOf } from '../../support/connect.js';
-import { smallBundle } from '../../support/small-bundle.js';
 import { directoryWith } from '../../support/temporary.js';
 import { sessionOptions } from '../source/session-options.js';
 import {
@@ -100,32 +99,6 @@ describe('repository rendering', () => {
     expect(message).toContain('rename it to catalog_names');
     expect(message).toContain('9.9.9');
     expect(existsSync(path.join(root, 'catalogs'))).toBe(false);
-  });
-
-  it('reads bundles of the checkout in place of the images that committed catalogs name', async () => {
-    const { registry, session, serve } = await openRepositoryWorld();
-    const image = await serve('widget', '1.0.0');
-    const bundle = Object.entries(smallBundle({ packageName: 'widget', version: '1.0.0' }));
-    const inCheckout = bundle.map(([name, text]) => [
-      `${operator}/1.0.0/${name.replace('csv.yaml', 'widget.clusterserviceversion.yaml')}`,
-      text,
-    ]);
-    const root = await repositoryWith({
-      [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.16', 'v4.18'] }),
-      [`${operator}/catalog-templates/a.yaml`]: basicTemplate('widget', ['1.0.0'], [image]),
-      ...(Object.fromEntries(inCheckout) as Record<string, string>),
-    });
-    await renderRepository(root, session);
-    registry.on({ path: /./, respond: { status: 500 } });
-    const requests = registry.requests.length;
-    const options = { fromCheckout: true, check: true };
-    const { catalogs } = await renderRepository(root, session, options);
-    expect(catalogs.map(({ state }) => state)).toEqual(['unchanged', 'unchanged']);
-    expect(registry.requests.length).toBe(requests);
-    const csv = path.join(root, operator, '1.0.0/manifests/widget.clusterserviceversion.yaml');
-    await writeFile(csv, (await readIn(csv)).replace('"spec":{', '"spec":{"displayName":"Changed",'));
-    const changed = await renderRepository(root, session, options);
-    expect(changed.catalogs.map(({ state }) => state)).toEqual(['changed', 'changed']);
   });
 
   it('continues where a registry went away: what was pulled is not pulled again', async () => {

@@ -65,7 +65,7 @@ export async function mirrorImageSet(
   options: MirrorOptions = {},
 ): Promise<MirrorResult> {
   const run = await openRun(configFile, requireRegistry(destination), session, options);
-  return recordRun(run, () => (isLocked(options) ? mirrorLock(run) : mirrorSources(run)));
+  return recordRun(run, isLocked(options) ? mirrorLock : mirrorSources);
 }
 
 /**
@@ -81,7 +81,7 @@ export async function archiveImageSet(
   const destination =
     typeof directory === 'string' ? `file://${path.resolve(session.workingDirectory, directory)}` : directory;
   const run = await openRun(configFile, destination, session, options);
-  return recordRun(run, () => (isLocked(options) ? archiveLock(run) : archiveSources(run)));
+  return recordRun(run, isLocked(options) ? archiveLock : archiveSources);
 }
 
 /**
@@ -95,7 +95,7 @@ export async function mirrorArchives(
   options: MirrorArchivesOptions = {},
 ): Promise<MirrorResult> {
   const run = prepareRun(options.configFile, requireRegistry(destination), session, options);
-  return recordRun(run, () => mirrorFromArchives(run, directories, options.proof ?? {}));
+  return recordRun(run, (recorded) => mirrorFromArchives(recorded, directories, options.proof ?? {}));
 }
 
 /** Maps the images of archives as `mirrorArchives` would copy them, and copies nothing. Throws OpmateError. */

@@ -48,6 +48,12 @@ async function tagsOf(repository: string): Promise<string[]> {
   };
   return (tags ?? []).sort();
 }
+/** Returns the digest of the last layer of an image at the source. */
+async function layerOf(repository: string, digest: string): Promise<string> {
+  const url = `http://${source.host}/v2/${repository}/manifests/${digest}`;
+  const { layers } = (await (await fetch(url)).json()) as { layers: { digest: string }[] };
+  return layers.at(-1)?.digest ?? '';
+}
 const generations = async (): Promise<string[]> =>
   (await readdir(at(workspace(), 'working-dir', 'generations'))).sort();
 async function audit(): Promise<Record<string, unknown>[]> {
@@ -155,6 +161,72 @@ describe('mirror -c', () => {
     expect(again).toMatchObject({ code: 0 });
     expect(again.stderr).toContain('failed for no image: nothing to retry');
     expect(source.requests).toHaveLength(requests);
+  });
+
+  it('audits a first run that fails, and the images that it copied', async () => {
+    gone = digestOf('acme/app:1.1.0');
+    expect(await mirror('all.yaml')).toMatchObject({ code: 1 });
+    const [started, ended] = await audit();
+    expect(started).toMatchObject({ event: 'started', task: 'mirror', configuration: 'all.yaml' });
+    expect(ended).toMatchObject({ event: 'ended', result: 'failed', run: started?.['run'], images: 0 });
+    expect(ended?.['problem']).toContain('not found');
+    // The blob of one operand is lost after its manifest was read.
+    gone = `/blobs/${await layerOf('acme/app', digestOf('acme/app:1.2.0'))}`;
+    expect(await mirror('all.yaml', '--max-per-registry=1')).toMatchObject({ code: 1 });
+    const entries = (await audit()).slice(2);
+    const copied = entries.filter(({ event }) => event === 'copied').map(({ digest }) => digest);
+    expect(copied).toContain(digestOf('acme/app:1.0.0'));
+    expect(copied).not.toContain(digestOf('acme/app:1.2.0'));
+    expect(entries.at(-1)).toMatchObject({ event: 'ended', result: 'failed', images: copied.length });
+  });
+
+  it('audits deletions, mappings and catalogs', async () => {
+    expect(await mirror('all.yaml')).toMatchObject({ code: 0 });
+    const place = ['--workspace', `file://${workspace()}`, '--use-http'];
+    const to = `docker://${host}/m`;
+    const list = ['mirror', 'delete', ...place, to];
+    await sandbox.write({
+      'delete.yaml': `apiVersion: mirror.openshift.io/v2alpha1\nkind: DeleteImageList\nitems:\n- imageName: x\n  imageReference: ${to}/acme/bundle:v1.0.0\n  type: operatorBundle\n`,
+    });
+    const deletion = [...list, '--delete-yaml-file', 'delete.yaml'];
+    expect(await sandbox.run([...deletion, '--dry-run'])).toMatchObject({ code: 0 });
+    expect(await sandbox.run(deletion)).toMatchObject({ code: 0 });
+    const from = `${source.host}/acme/bundle:v1.1.0`;
+    expect(await sandbox.run(['mirror', ...place, `${from}=${host}/copied/bundle:v1`])).toMatchObject({
+      code: 0,
+    });
+    expect(
+      await sandbox.run([
+        'catalog',
+        'mirror',
+        ...place,
+        operators.catalog,
+        `${host}/whole`,
+        '--to-manifests',
+        'manifests',
+      ]),
+    ).toMatchObject({ code: 0 });
+    const entries = await audit();
+    const runs = entries.filter(({ event }) => event === 'started').slice(1);
+    expect(runs.map(({ task, destination, configuration }) => [task, destination, configuration])).toEqual([
+      ['delete', to, 'delete.yaml'],
+      ['mapping', host, undefined],
+      ['catalog', `${host}/whole`, operators.catalog],
+    ]);
+    const of = (i: number) =>
+      entries.filter(({ run, event }) => run === runs[i]?.['run'] && event !== 'started');
+    expect(of(0)).toMatchObject([
+      { event: 'deleted', image: `${host}/m/acme/bundle:v1.0.0`, digest: digestOf('acme/bundle:1.0.0') },
+      { event: 'ended', result: 'done', images: 1 },
+    ]);
+    const digest = digestOf('acme/bundle:1.1.0');
+    expect(of(1)).toMatchObject([
+      { event: 'copied', image: `${host}/copied/bundle:v1`, digest, from },
+      { event: 'ended', result: 'done', images: 1 },
+    ]);
+    expect(of(2).filter(({ event }) => event === 'copied')).toHaveLength(8);
+    // They are no runs of the image set.
+    expect((await mirror('all.yaml', '--retry-failed')).stderr).toContain('nothing to retry');
   });
 
   it('prunes catalogs, signatures and charts, and keeps digests in use', async () => {

@@ -1,3 +1,5 @@
+import { redactUrls } from '../../core/errors.js';
+import { statIfPresent } from '../../files/file-status.js';
 import { deleteImages } from '../../mirror/delete/delete-images.js';
 import {
   encodeDeleteList,
@@ -8,6 +10,7 @@ import {
 } from '../../mirror/delete/delete-list.js';
 import { readDeleteImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
 import { parseMirrorTarget } from '../../mirror/naming/mirror-target.js';
+import { Workspace } from '../../mirror/image-set/workspace.js';
 import { planImageSet } from '../../mirror/image-set/image-set-plan.js';
 import { type KeptImages, createKeptImages } from '../../mirror/delete/kept-images.js';
 import { readLock } from '../../mirror/lock/parse-lock.js';
@@ -15,6 +18,7 @@ import { type MirrorOptions, resolveMaxPerRegistry } from './image-set-run.js';
 import type { Session } from '../../source/session.js';
 import path from 'node:path';
 import { getPlanSources } from './plan-image-set.js';
+import { RunTrail } from './record-run.js';
 
 /** Options of listing images to delete. */
 export interface ListMirrorDeletionsOptions extends Pick<
@@ -103,6 +107,8 @@ export interface DeleteMirroredOptions
   allowShared?: boolean | undefined;
   /** Check every image without deleting; default false. */
   dryRun?: boolean | undefined;
+  /** Parent directory of a `working-dir` whose audit trail records the deletions, if it exists; default none. */
+  workspace?: string | undefined;
 }
 
 /** Result of deleting images. */
@@ -129,6 +135,7 @@ export async function deleteMirrored(
   const items = parseDeleteList(list, file);
   requireBelow(items, parseMirrorTarget(destination, maxNestedPaths), file);
   const wanted = items.filter(({ type }) => type !== 'operatorCatalog');
+  const trail = dryRun ? undefined : await findTrail(options.workspace, destination, file, session);
   const report = await deleteImages(wanted, {
     session,
     maxPerRegistry,
@@ -137,8 +144,40 @@ export async function deleteMirrored(
     dryRun,
     // Locks say what is needed.
     refusesShared: !allowShared && (options.keep ?? []).length === 0,
+  }).catch(async (error: unknown) => {
+    await trail?.fail(error, 0);
+    throw error;
   });
+  if (trail !== undefined) await recordDeletions(trail, report);
   return { ...report, catalogs: items.length - wanted.length };
+}
+
+/** Returns the trail of a deletion in an existing `working-dir`. */
+async function findTrail(
+  directory: string | undefined,
+  destination: string,
+  file: string,
+  session: Session,
+): Promise<RunTrail | undefined> {
+  if (directory === undefined) return undefined;
+  const { workingDirectory } = session;
+  const workspace = new Workspace(workingDirectory, path.resolve(workingDirectory, directory), undefined);
+  if ((await statIfPresent(workspace.root)) === undefined) return undefined;
+  const trail = new RunTrail(workspace, session, { task: 'delete', destination, configuration: file });
+  await trail.flush();
+  return trail;
+}
+
+/** Records deleted images, and those that could not be deleted. Throws OpmateError. */
+export async function recordDeletions(
+  trail: RunTrail,
+  { done, failed, stopped }: Awaited<ReturnType<typeof deleteImages>>,
+): Promise<void> {
+  for (const { name, digest } of done) trail.add({ event: 'deleted', image: name, digest });
+  const errors = [...failed, ...(stopped === undefined ? [] : [stopped])];
+  for (const { subject = '', problem } of errors)
+    trail.add({ event: 'failed', image: subject, problem: redactUrls(problem) });
+  await trail.end({ images: done.length, failed: errors.length, blobs: 0, bytes: 0 });
 }
 
 async function readKept(files: readonly string[], { workingDirectory }: Session): Promise<KeptImages> {

@@ -6,7 +6,7 @@ import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import type { ClusterResourceOptions } from '../../mirror/image-set/image-set-resources.js';
 import { Workspace } from '../../mirror/image-set/workspace.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
-import type { ImageSetLock } from '../../mirror/lock/lock.js';
+import type { ImageSetLock, LockedImage } from '../../mirror/lock/lock.js';
 import type { Shard } from '../../mirror/lock/shard.js';
 import type { DependencyMode } from '../../mirror/selection/dependencies.js';
 import type { TransferOptions, TransferReport } from '../../mirror/transfer/transfer-types.js';
@@ -94,6 +94,8 @@ export interface ImageSetRun {
   readonly workspace: Workspace | undefined;
   readonly base: BasePlace | undefined;
   readonly session: Session;
+  /** Called with the verified images of a run with a signature policy. */
+  readonly onVerified?: ((images: readonly LockedImage[]) => void) | undefined;
 }
 
 const configuredHints = {

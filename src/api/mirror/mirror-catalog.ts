@@ -32,9 +32,10 @@ import { withoutNamespace } from '../../mirror/naming/image-name.js';
 import { toNamedTransfer } from '../../mirror/plan/mirror-plan.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
 import { transferImages } from '../../mirror/transfer/transfer.js';
-import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
+import type { TransferOptions, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { Session } from '../../source/session.js';
 import { type FileRoots, resolveRoots } from './file-roots.js';
+import { recordCopy } from './record-run.js';
 
 /** Options of mirroring a catalog. */
 export interface MirrorCatalogOptions extends OutputOptions, FileRoots {
@@ -42,6 +43,8 @@ export interface MirrorCatalogOptions extends OutputOptions, FileRoots {
   sourceName?: string | undefined;
   /** Output directory of mapping and manifests; default `manifests-NAME-TIME` in the working directory. */
   manifests?: string | undefined;
+  /** Parent directory of a `working-dir` whose audit trail records what is copied; default none. */
+  workspace?: string | undefined;
   /** Write mapping and manifests without copying images; default false. */
   manifestsOnly?: boolean | undefined;
   /** Platform of the catalog image to read, as `os/architecture`; default `linux/amd64`. */
@@ -122,7 +125,12 @@ export async function mirrorCatalog(
   if (fault !== undefined && !continueOnError) throw fault.error;
   options.onPlanned?.(plan);
   const files = encodeOutput(plan, options);
-  const report = manifestsOnly ? undefined : await copyPlan(plan, opened.image, session, options);
+  const start = { task: 'catalog', destination, configuration: source } as const;
+  const report = manifestsOnly
+    ? undefined
+    : await recordCopy(dryRun ? undefined : options.workspace, start, session, (onCopied) =>
+        copyPlan(plan, opened.image, session, { ...options, onCopied }),
+      );
   await writeOutputFiles(directory, files);
   return { plan, report, directory };
 }
@@ -132,15 +140,15 @@ function copyPlan(
   { images }: CatalogMirrorPlan,
   image: Reference | undefined,
   session: Session,
-  options: MirrorCatalogOptions,
+  options: MirrorCatalogOptions & Pick<TransferOptions, 'onCopied'>,
 ): Promise<TransferReport> {
-  const { maxPerRegistry = 4, continueOnError = true, dryRun = false, referrers } = options;
+  const { maxPerRegistry = 4, continueOnError = true, dryRun = false, referrers, onCopied } = options;
   // A catalog in a directory can only be looked for where its name says.
   const transfers = images.map((planned) =>
     toNamedTransfer(planned.kind === 'catalog' ? { ...planned, from: image ?? planned.from } : planned),
   );
-  const settings = { session, maxPerRegistry, continueOnError, skipMissing: true, dryRun, referrers };
-  return transferImages(transfers, settings);
+  const copying = { maxPerRegistry, continueOnError, skipMissing: true, dryRun, referrers, onCopied };
+  return transferImages(transfers, { session, ...copying });
 }
 
 async function openCatalog(from: string | Reference, options: OpenCatalogOptions): Promise<OpenedSource> {

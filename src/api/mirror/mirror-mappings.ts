@@ -1,5 +1,6 @@
 import { withOpen } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
+import { sortedByBytes } from '../../core/order.js';
 import { parseReference } from '../../core/reference.js';
 import { formatRepository, withDockerDefaults } from '../../mirror/naming/image-name.js';
 import { formatImageLocation } from '../../mirror/naming/image-location.js';
@@ -11,6 +12,7 @@ import { openReference } from '../../oci/image/open.js';
 import type { Session } from '../../source/session.js';
 import { type FileRoots, resolveRoots } from './file-roots.js';
 import { type MirrorOptions, resolveMaxPerRegistry } from './image-set-run.js';
+import { recordCopy } from './record-run.js';
 
 /** Options of copying images as mappings state. */
 export interface MirrorMappingsOptions
@@ -29,6 +31,8 @@ export interface MirrorMappingsOptions
       >
     >,
     Pick<MirrorOptions, 'maxPerRegistry'> {
+  /** Parent directory of a `working-dir` whose audit trail records what is copied; default none. */
+  workspace?: string | undefined;
   /** Called with the number of images, patterns of tags resolved, before anything is copied. */
   onResolved?: ((images: number) => void) | undefined;
 }
@@ -42,7 +46,7 @@ export async function mirrorMappings(
   session: Session,
   options: MirrorMappingsOptions = {},
 ): Promise<TransferReport> {
-  const { directory, fromDirectory, onResolved, ...settings } = options;
+  const { directory, fromDirectory, onResolved, workspace, ...settings } = options;
   const { continueOnError = false, skipMissing = false } = settings;
   const roots = resolveRoots({ directory, fromDirectory }, session);
   const { images } = await planPairs(
@@ -55,13 +59,13 @@ export async function mirrorMappings(
     { roots, signal: session.signal },
   );
   onResolved?.(images.length);
-  return transferImages(images.map(toNamedTransfer), {
-    ...settings,
-    session,
-    maxPerRegistry: resolveMaxPerRegistry(settings),
-    continueOnError,
-    skipMissing,
-  });
+  const maxPerRegistry = resolveMaxPerRegistry(settings);
+  const copying = { ...settings, session, maxPerRegistry, continueOnError, skipMissing };
+  const places = images.map(({ target }) => (target.transport === 'docker' ? target.registry : 'file'));
+  const start = { task: 'mapping', destination: sortedByBytes(new Set(places)).join(', ') } as const;
+  return recordCopy(settings.dryRun === true ? undefined : workspace, start, session, (onCopied) =>
+    transferImages(images.map(toNamedTransfer), { ...copying, onCopied }),
+  );
 }
 
 async function listTags(name: string, session: Session): Promise<string[]> {

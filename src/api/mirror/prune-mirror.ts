@@ -2,13 +2,13 @@ import { OpmateError, UsageError } from '../../core/errors.js';
 import { type DeletableImage, deleteImages } from '../../mirror/delete/delete-images.js';
 import { findReplaced } from '../../mirror/delete/delete-list.js';
 import { type KeptImages, createKeptImages } from '../../mirror/delete/kept-images.js';
-import type { AuditEntry } from '../../mirror/history/audit-trail.js';
 import { type Generation, removeGenerations, splitGenerations } from '../../mirror/history/generations.js';
 import { readLock } from '../../mirror/lock/parse-lock.js';
 import type { Session } from '../../source/session.js';
-import type { DeletedImages } from './delete-images.js';
+import { type DeletedImages, recordDeletions } from './delete-images.js';
 import type { MirrorDestination } from './destination.js';
 import { type ImageSetRun, type MirrorOptions, prepareRun } from './image-set-run.js';
+import { RunTrail } from './record-run.js';
 
 /** Options of pruning a mirror. */
 export interface PruneOptions extends Pick<
@@ -78,19 +78,11 @@ export async function pruneMirror(
     refusesShared: true,
     dryRun: false,
   });
-  const at = { time: session.now().toISOString(), run: session.now().toISOString() };
-  const started = { ...at, event: 'started', task: 'prune', destination: run.destination.text } as const;
-  const deleted = report.done.map(({ name, digest }): AuditEntry => ({
-    ...at,
-    event: 'deleted',
-    image: name,
-    digest,
-  }));
-  const failed = report.failed.length + (report.stopped === undefined ? 0 : 1);
-  const result = failed === 0 ? ('done' as const) : ('partly' as const);
-  const sums = { images: report.done.length, failed, blobs: 0, bytes: 0 };
-  await run.workspace?.record([started, ...deleted, { ...at, event: 'ended', result, ...sums }]);
-  if (failed === 0) await removeGenerations(expired);
+  if (run.workspace !== undefined) {
+    const start = { task: 'prune', destination: run.destination.text } as const;
+    await recordDeletions(new RunTrail(run.workspace, session, start), report);
+  }
+  if (report.failed.length === 0 && report.stopped === undefined) await removeGenerations(expired);
   return { ...report, catalogs: 0 };
 }
 

@@ -1,7 +1,7 @@
 import { count } from '../../core/printable.js';
 import { parseReference } from '../../core/reference.js';
 import type { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
-import { type ImageSetLock, type LockedImage, withoutHeld } from '../../mirror/lock/lock.js';
+import { type ImageSetLock, type LockedImage, getLockedName, withoutHeld } from '../../mirror/lock/lock.js';
 import { readLookasideSignatures, readLookasides } from '../../mirror/verification/lookaside.js';
 import { readSignaturePolicy } from '../../mirror/verification/signature-policy.js';
 import {
@@ -68,7 +68,7 @@ function atSources(session: Session): Openers {
 
 /** Returns the verdicts by image; undefined for a run without a policy. */
 async function judge(
-  { options, session, transfer }: ImageSetRun,
+  { options, session, transfer, onVerified }: ImageSetRun,
   getSet: () => VerifiedSet,
   openers: Openers,
 ): Promise<Map<string, Verdict> | undefined> {
@@ -89,6 +89,12 @@ async function judge(
     ...openers,
     readOpenPgp: (reference, digest) => readLookasideSignatures(lookasides, reference, digest, session),
   });
+  onVerified?.(
+    set.images.map((image) => ({
+      ...image,
+      verification: verdicts.get(getLockedName(image)) ?? image.verification,
+    })),
+  );
   const refusals = getRefusals(set, verdicts);
   if (isStrict) requireVerified(refusals);
   for (const line of refusals) logger.log('warn', line);

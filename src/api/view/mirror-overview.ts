@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { OpmateError, redactUrls } from '../../core/errors.js';
 import { printableLine } from '../../core/printable.js';
-import type { RecordedRun } from '../../mirror/history/audit-trail.js';
+import { type RecordedRun, isOfImageSet } from '../../mirror/history/audit-trail.js';
 import type { Generation } from '../../mirror/history/generations.js';
 import type { Workspace } from '../../mirror/image-set/workspace.js';
 import { type ImageSetLock, getLockBlobs } from '../../mirror/lock/lock.js';
@@ -34,7 +34,7 @@ export async function readMirrorOverview(workspace: Workspace, name: string): Pr
       hint: 'specify the parent directory of working-dir',
     });
   }
-  const last = recorded.find(({ started }) => started.task !== 'prune');
+  const last = recorded.find(isOfImageSet);
   const lastRun = last && toRun(last);
   return {
     workspace: name,

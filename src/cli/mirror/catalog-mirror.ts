@@ -11,8 +11,10 @@ import type { CatalogMirrorPlan } from '../../mirror/mapping/catalog-mirror.js';
 import { maxMirrorSetBytes } from '../../mirror/cluster-manifests.js';
 import type { MirrorScope } from '../../mirror/mapping/mirror-sets.js';
 import { exitCodes } from '../exit-codes.js';
+import { getWorkspace } from './image-set-options.js';
 import { finishTransfer, parseGlobalOptions, warnOfUnusedFlags } from './options.js';
 import { count, shellWord } from '../printable.js';
+import type { CommandContext } from '../context.js';
 import type { CommandSession } from '../session.js';
 
 const flags = {
@@ -43,6 +45,7 @@ const flags = {
       'interval in which the cluster polls the catalog: updateStrategy',
       pollInterval,
     ),
+    workspace: text('file://directory', 'record copies in working-dir/audit.jsonl below it'),
     manifestsOnly: flag('write mapping and manifests without copying images'),
   }),
   filterByOs: text('pattern', 'the old name of --index-filter-by-os', { hidden: true }),
@@ -84,7 +87,7 @@ export const command = defineCommand({
   readOptions: ({ options }) => parseGlobalOptions(options),
   async runInSession({ context, args: [source, destination], options, session }) {
     const { dryRun } = options;
-    const mirrorOptions = parseMirrorOptions(options);
+    const mirrorOptions = parseMirrorOptions(options, context);
     const { logger } = session;
     warnOfUnusedFlags(options, logger);
     const { plan, report, directory } = await mirrorCatalog(source, destination, session, {
@@ -109,7 +112,7 @@ export const command = defineCommand({
   },
 });
 
-function parseMirrorOptions(options: CatalogMirrorOptions): MirrorCatalogOptions {
+function parseMirrorOptions(options: CatalogMirrorOptions, context: CommandContext): MirrorCatalogOptions {
   const { sourceName, manifestsOnly, mergeRepositories, continueOnError, dryRun, referrers, itms } = options;
   return {
     sourceName,
@@ -129,6 +132,7 @@ function parseMirrorOptions(options: CatalogMirrorOptions): MirrorCatalogOptions
     platformPattern: parsePlatformPattern(options),
     path: pathOption(options),
     manifests: options.toManifests,
+    workspace: options.workspace === undefined ? undefined : getWorkspace(options, context),
     directory: options.dir,
     fromDirectory: options.fromDir,
   };

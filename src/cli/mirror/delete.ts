@@ -33,7 +33,7 @@ const flags = {
   }),
   workspace: {
     ...lockFlags.workspace,
-    summary: `with --generate: ${lockFlags.workspace.summary}`,
+    summary: 'parent of working-dir with list and audit trail (default: file://.)',
   },
   deleteId: text('text', 'with --generate: suffix of file names', { group: 'Output', needs: 'generate' }),
   deleteYamlFile: text('file', 'list of images to delete', { group: 'Input' }),
@@ -176,6 +176,7 @@ async function deleteListed(
     keep: options.keep,
     allowShared: options.allowShared,
     signatures: options.deleteSignatures,
+    workspace: getWorkspace(options, context),
     maxPerRegistry: options.maxPerRegistry,
     maxNestedPaths: options.maxNestedPaths,
   });

@@ -103,6 +103,8 @@ const imageSetRunFlags = {
   id: { ...archiveProofFlags.id, needs: 'from' },
   verifyKey: { ...archiveProofFlags.verifyKey, needs: 'from' },
   ...needing(['config', 'from'], imageSetFlags),
+  // Of a mapping, its audit trail.
+  workspace: lockFlags.workspace,
   ...grouped('Behavior', {
     onError: choice(
       'action',

@@ -8,7 +8,7 @@ import type { ImageSetOptions } from './flags.js';
 
 /** Returns the absolute parent directory of `working-dir`; default `otherwise`. Throws UsageError. */
 export function getWorkspace(
-  flags: ImageSetOptions,
+  flags: Pick<ImageSetOptions, 'workspace'>,
   context: CommandContext,
   otherwise = context.workingDirectory,
 ): string {

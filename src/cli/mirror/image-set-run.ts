@@ -202,7 +202,7 @@ export async function runImageSet(
 
 /** Reports whether the last run of a workspace failed for an image, was interrupted, or is unknown. */
 async function needsRetry(workspace: Workspace, { logger }: CommandSession): Promise<boolean> {
-  const [last] = (await workspace.readRuns()).filter(({ started }) => started.task !== 'prune');
+  const [last] = await workspace.readImageSetRuns();
   if (last?.ended?.result !== 'done') return true;
   logger.log('info', `the run of ${last.started.time} failed for no image: nothing to retry`);
   return false;

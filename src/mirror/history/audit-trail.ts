@@ -17,12 +17,14 @@ type RunResult = 'done' | 'partly' | 'failed';
 export type AuditEntry = { time: string; run: string } & (
   | {
       event: 'started';
-      task: 'mirror' | 'archive' | 'prune';
+      /** `mapping` and `catalog` copy without an image set. */
+      task: 'mirror' | 'archive' | 'prune' | 'delete' | 'mapping' | 'catalog';
       destination: string;
       configuration?: string | undefined;
     }
   | { event: 'copied'; image: string; digest: string; from: string; verification?: JsonObject | undefined }
-  | { event: 'failed'; image: string; from: string; problem: string }
+  /** `from` is undefined for a deletion. */
+  | { event: 'failed'; image: string; from?: string | undefined; problem: string }
   | { event: 'deleted'; image: string; digest: string }
   | {
       event: 'ended';
@@ -47,6 +49,11 @@ export async function appendAudit(root: string, entries: readonly AuditEntry[]):
 
 /** Bytes at the end of a trail that are read for its last runs. */
 const maxTailBytes = 8 * 1024 * 1024;
+
+/** Reports whether a run mirrored an image set, which has a state. */
+export function isOfImageSet({ started: { task } }: Pick<RecordedRun, 'started'>): boolean {
+  return task === 'mirror' || task === 'archive';
+}
 
 /** A run in the trail; without `ended` it was interrupted, or goes on. */
 export interface RecordedRun {

@@ -6,7 +6,13 @@ import { statIfPresent } from '../../files/file-status.js';
 import { withLock } from '../../files/lock.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { readRegularFile } from '../../files/read-file.js';
-import { type AuditEntry, type RecordedRun, appendAudit, readRecordedRuns } from '../history/audit-trail.js';
+import {
+  type AuditEntry,
+  type RecordedRun,
+  appendAudit,
+  isOfImageSet,
+  readRecordedRuns,
+} from '../history/audit-trail.js';
 import { addGeneration, listGenerations } from '../history/generations.js';
 import { encodeLock } from '../lock/encode-lock.js';
 import { type ImageSetLock, lockName } from '../lock/lock.js';
@@ -113,6 +119,11 @@ export class Workspace {
   /** Returns the last runs in the audit trail, newest first. */
   readRuns(): Promise<RecordedRun[]> {
     return readRecordedRuns(this.root);
+  }
+
+  /** Returns the last runs that mirrored or archived the image set, newest first. */
+  async readImageSetRuns(): Promise<RecordedRun[]> {
+    return (await this.readRuns()).filter(isOfImageSet);
   }
 
   /** Appends entries to the audit trail; creates a missing `working-dir`. */

@@ -81,6 +81,7 @@ export async function copyTransfers(
         signal,
         resend: (blob) => shared.resend(source, target, blob, { signal, logger, whenFree }),
       });
+      options.onCopied?.(transfer, transfer.contents.root.digest);
       return copied;
     } catch (error) {
       // A missing blob is an error; a missing image may be skipped.

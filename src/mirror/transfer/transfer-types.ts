@@ -96,6 +96,8 @@ export interface TransferOptions {
   isQuiet?: boolean | undefined;
   /** Copies referrers too. */
   referrers?: boolean | undefined;
+  /** Called with each image once it is copied. */
+  onCopied?: ((transfer: NamedTransfer, digest: string) => void) | undefined;
   /** Looks up each image at its source, and copies none. */
   dryRun?: boolean | undefined;
 }

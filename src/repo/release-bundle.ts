@@ -99,12 +99,23 @@ export async function planRelease(
       });
     }
   }
+  await requireSameBundle(bundles, bundle);
   const errors = new ErrorList(session.signal);
   for (const catalog of catalogs.values()) {
     await errors.try(() => validateWithOthers(repository, catalog, session));
   }
   errors.throwIfAny();
   return { templates: [...templates.values()], catalogs: [...catalogs.values()] };
+}
+
+/** Throws OpmateError INVALID if the image has another bundle than the directory. */
+async function requireSameBundle(bundles: BundleStore, { image, name }: ReleasedBundle): Promise<void> {
+  const other = (await bundles.read(image)).name;
+  if (other === name) return;
+  throw new OpmateError('INVALID', `has bundle ${quoteGo(other)}, but the directory has ${quoteGo(name)}`, {
+    subject: image,
+    hint: 'use the image that was built from the directory',
+  });
 }
 
 /** Returns the mapping of each template that a release names. Throws OpmateError with all unmapped ones. */

@@ -70,6 +70,23 @@ entries:
     expect(await readIn(root, operator, 'catalog-templates/a.yaml')).toBe(released);
   });
 
+  it('refuses the image of another bundle than that of the directory', async () => {
+    const { session, serve } = await openRepositoryWorld();
+    const image = await serve('widget', '1.0.0');
+    const config = 'catalog_templates:\n- {template_name: a.yaml, channels: [stable]}\n';
+    const root = await repositoryWith({
+      [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.18'] }),
+      ...bundleFiles('1.1.0', config),
+    });
+    const failure = await failureOf(
+      releaseBundle(root, session, { operator: 'widget', version: '1.1.0', image }),
+    );
+    expect(failure.message).toBe(
+      `${image}: has bundle "widget.v1.0.0", but the directory has "widget.v1.1.0"`,
+    );
+    expect(existsSync(path.join(root, operator, 'catalog-templates'))).toBe(false);
+  });
+
   it('changes nothing if the catalog would be invalid or a template is not mapped', async () => {
     const { session, serve } = await openRepositoryWorld();
     const [first, second] = [await serve('widget', '1.0.0'), await serve('widget', '1.1.0')];

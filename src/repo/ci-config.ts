@@ -100,12 +100,12 @@ function readMapping(field: Field): CatalogMapping | undefined {
   const templateName = fields.template_name.matching(isRelativeName, 'a file below catalog-templates');
   const type = fields.type.text();
   const catalogNames = readCatalogNames(fields.catalog_names);
-  if (templateName === undefined || type === undefined || catalogNames === undefined) return undefined;
-  if (!Object.hasOwn(templateTypes, type)) {
+  if (type !== undefined && !Object.hasOwn(templateTypes, type)) {
     const hint = `use ${Object.keys(templateTypes).join(' or ')}`;
     fields.type.fail(`unsupported value ${quoteShort(type)}`, { hint });
     return undefined;
   }
+  if (templateName === undefined || type === undefined || catalogNames === undefined) return undefined;
   return { templateName, catalogNames, type, place };
 }
 

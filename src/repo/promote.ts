@@ -14,6 +14,7 @@ import {
   findCatalogFile,
   listSubdirectories,
   pathIn,
+  requireInRepository,
   requirePlaceInRepository,
 } from './repository.js';
 
@@ -77,6 +78,10 @@ async function planOperator(
     return { operator, promotion: 'never', note, copiesCatalog: false, config: undefined };
   }
   const copiesCatalog = (await findCatalogFile(repository, target, operator)) === undefined;
+  if (copiesCatalog) {
+    await requirePlaceInRepository(repository, path.join('catalogs', target, operator));
+    await listCopiedFiles(repository, source, operator);
+  }
   const isMapped = config?.mappings.some(({ catalogNames }) => catalogNames.includes(source)) ?? false;
   const note = isMapped ? undefined : `no mapping names ${source}`;
   const after = config === undefined ? undefined : addCatalogToMapping(config, source, target);
@@ -85,6 +90,24 @@ async function planOperator(
       ? undefined
       : { path: path.join('operators', operator, 'ci.yaml'), before: config.document.text, after };
   return { operator, promotion, note, copiesCatalog, config: changed };
+}
+
+/** Returns the files of a catalog of an operator. Throws OpmateError, UNSAFE for a link that leads out of the checkout. */
+async function listCopiedFiles(
+  repository: OperatorRepository,
+  catalog: string,
+  operator: string,
+): Promise<string[]> {
+  const directory = pathIn(repository, 'catalogs', catalog, operator);
+  const entries = await listDirectory(directory);
+  const files = entries
+    .filter((entry) => entry.isFile() || entry.isSymbolicLink())
+    .map(({ name }) => path.join(directory, name));
+  if (files.length === 0) {
+    throw new OpmateError('NOT_FOUND', 'the operator has no catalog file', { about: directory });
+  }
+  for (const file of files) await requireInRepository(repository, file);
+  return files;
 }
 
 /** Copies catalogs and adds mappings, all or none. */
@@ -96,9 +119,7 @@ export async function writePromotion(
 ): Promise<void> {
   const changed = operators.filter(({ copiesCatalog, config }) => copiesCatalog || config !== undefined);
   if (changed.length === 0) return;
-  for (const { operator, config } of changed) {
-    await requirePlaceInRepository(repository, path.join('catalogs', source, operator, 'catalog.yaml'));
-    await requirePlaceInRepository(repository, path.join('catalogs', target, operator));
+  for (const { config } of changed) {
     if (config !== undefined) await requirePlaceInRepository(repository, config.path);
   }
   await changeDirectory(repository.root, { subject: repository.root }, async (change) => {
@@ -106,9 +127,8 @@ export async function writePromotion(
       if (copiesCatalog) {
         const staged = path.join(change.staging, String(index));
         await mkdir(staged);
-        const from = pathIn(repository, 'catalogs', source, operator);
-        for (const entry of await listDirectory(from)) {
-          if (entry.isFile()) await copyFile(path.join(from, entry.name), path.join(staged, entry.name));
+        for (const file of await listCopiedFiles(repository, source, operator)) {
+          await copyFile(file, path.join(staged, path.basename(file)));
         }
         change.put(staged, path.join('catalogs', target, operator));
       }

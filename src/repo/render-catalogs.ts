@@ -175,16 +175,14 @@ async function describeMissingTemplate(
   { templateName, place }: CatalogMapping,
 ): Promise<OpmateError> {
   const directory = pathIn(repository, 'operators', operator, 'catalog-templates');
-  const near = findNearest(templateName, await readdirIfPresent(directory));
+  const names = await readdirIfPresent(directory);
+  const isTaken = names.includes(templateName);
+  const near = isTaken ? undefined : findNearest(templateName, names);
+  const problem = isTaken ? 'is not a regular file' : 'not found in catalog-templates';
+  const hint =
+    near === undefined ? 'add the template or remove its mapping' : `did you mean ${quoteGo(near)}?`;
   return new DiagnosticsError(
-    [
-      createFault('not-found', `template ${quoteGo(templateName)} not found in ${directory}`, {
-        file,
-        ...place,
-        hint:
-          near === undefined ? 'add the template or remove its mapping' : `did you mean ${quoteGo(near)}?`,
-      }),
-    ],
+    [createFault('not-found', `template ${quoteGo(templateName)} ${problem}`, { file, ...place, hint })],
     { code: 'NOT_FOUND' },
   );
 }

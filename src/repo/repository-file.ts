@@ -1,4 +1,4 @@
-import { fileError, ifFound } from '../core/errors.js';
+import { ifFound } from '../core/errors.js';
 import { type WrittenDocument, decodeFile, readDocument } from '../document/document.js';
 import { type OperatorRepository, pathIn, readInRepository } from './repository.js';
 
@@ -17,11 +17,7 @@ export async function readRepositoryFile(
   noun: string,
 ): Promise<RepositoryDocument | undefined> {
   const file = pathIn(repository, ...parts);
-  const bytes = await ifFound(
-    readInRepository(repository, file, maxConfigSize).catch((error: unknown) => {
-      throw fileError(file, error, { file });
-    }),
-  );
+  const bytes = await ifFound(readInRepository(repository, file, maxConfigSize));
   if (bytes === undefined) return undefined;
   const text = decodeFile(bytes, file);
   return { text, ...readDocument(text, file, { maxLength: maxConfigSize, noun }) };

@@ -63,14 +63,26 @@ export async function listSubdirectories(
   return sortedByBytes(names.map((entry) => entry.name));
 }
 
-/** Returns the names of all operators: directories with a bundle or a file `ci.yaml`. */
+/**
+ * Returns the names of all operators: directories with a bundle or `ci.yaml`, and those that cannot be examined, so that
+ * reading them reports why.
+ */
 export async function listOperators(repository: OperatorRepository): Promise<string[]> {
   const names: string[] = [];
   for (const name of await listSubdirectories(repository, 'operators')) {
-    const hasConfig = await isFile(pathIn(repository, 'operators', name, 'ci.yaml'));
-    if (hasConfig || (await listBundleDirectories(repository, name)).length > 0) names.push(name);
+    if (await isOperator(repository, name)) names.push(name);
   }
   return names;
+}
+
+async function isOperator(repository: OperatorRepository, name: string): Promise<boolean> {
+  try {
+    const config = await lstatIfPresent(pathIn(repository, 'operators', name, 'ci.yaml'));
+    return config !== undefined || (await listBundleDirectories(repository, name)).length > 0;
+  } catch (error) {
+    if (error instanceof OpmateError) return true;
+    throw error;
+  }
 }
 
 /** Returns the directory names of the bundles of an operator: those with `manifests` and `metadata`. */
@@ -101,12 +113,31 @@ export async function requireOperators(
   operators: readonly string[],
 ): Promise<void> {
   const known = await listOperators(repository);
-  const errors = operators
+  throwIfMissing('operator', operators, known, pathIn(repository, 'operators'));
+}
+
+/** Throws OpmateError NOT_FOUND, with the nearest name, for bundles that an operator lacks. */
+export async function requireBundles(
+  repository: OperatorRepository,
+  operator: string,
+  versions: readonly string[],
+): Promise<void> {
+  const known = await listBundleDirectories(repository, operator);
+  throwIfMissing('bundle', versions, known, pathIn(repository, 'operators', operator));
+}
+
+function throwIfMissing(
+  noun: string,
+  names: readonly string[],
+  known: readonly string[],
+  subject: string,
+): void {
+  const errors = names
     .filter((name) => !known.includes(name))
     .map((name) => {
       const near = findNearest(name, known);
-      return new OpmateError('NOT_FOUND', `operator ${quoteGo(name)} not found`, {
-        subject: pathIn(repository, 'operators'),
+      return new OpmateError('NOT_FOUND', `${noun} ${quoteGo(name)} not found`, {
+        subject,
         hint: near === undefined ? undefined : `did you mean ${quoteGo(near)}?`,
       });
     });
@@ -144,13 +175,18 @@ export async function requireInRepository({ root }: OperatorRepository, file: st
   if (error !== undefined) throw addContext(error, { newHint: 'replace the link with its target' });
 }
 
-/** Throws OpmateError UNSAFE for a place, relative to the checkout, whose existing parents a link leads out of it. */
+/**
+ * Throws OpmateError for a place, relative to the checkout, that cannot be written: UNSAFE if a link leads its existing
+ * parents out of the checkout, IO if one of them is a file.
+ */
 export async function requirePlaceInRepository(repository: OperatorRepository, place: string): Promise<void> {
   let parent = path.dirname(pathIn(repository, place));
   while (parent !== path.dirname(parent) && (await lstatIfPresent(parent)) === undefined) {
     parent = path.dirname(parent);
   }
   await requireInRepository(repository, parent);
+  if ((await statIfPresent(parent))?.isDirectory() === true) return;
+  throw new OpmateError('IO', 'is a file, not a directory', { about: parent });
 }
 
 /** Reads a file of the checkout. Throws OpmateError, UNSAFE for a link that leads out of it. */
@@ -160,7 +196,7 @@ export async function readInRepository(
   maxBytes: number,
 ): Promise<Buffer> {
   await requireInRepository(repository, file);
-  return readRegularFile(file, maxBytes);
+  return readRegularFile(file, maxBytes).catch(throwFileError(file, { file }));
 }
 
 /** Reports whether a path is a regular file. */

@@ -9,10 +9,10 @@ import {
 import type { RepositoryFinding } from '../../repo/checks/check.js';
 import {
   type OperatorRepository,
-  listBundleDirectories,
   listCatalogsOf,
   listOperators,
   openRepository,
+  requireBundles,
   requireOperators,
 } from '../../repo/repository.js';
 import { defaultSupported, parseSupportedVersions } from '../../repo/supported-versions.js';
@@ -40,7 +40,7 @@ export interface CheckRepositoryOptions {
 
 /**
  * Runs the static checks of operator-pipelines on an operator repository; findings have the names of those checks as
- * codes. Throws UsageError for an unknown check, OpmateError for an unknown operator.
+ * codes. Throws UsageError for an unknown check, OpmateError for an unknown operator or bundle.
  */
 export async function checkRepository(
   root: string,
@@ -73,9 +73,13 @@ async function selectTargets(
   await requireOperators(repository, [...wanted.keys()]);
   const targets: CheckTarget[] = [];
   for (const [operator, versions] of wanted) {
-    const allBundles = catalogs === undefined ? await listBundleDirectories(repository, operator) : [];
+    if (versions !== undefined) await requireBundles(repository, operator, versions);
     const allCatalogs = versions === undefined ? await listCatalogsOf(repository, operator) : [];
-    targets.push({ operator, versions: versions ?? allBundles, catalogs: catalogs ?? allCatalogs });
+    targets.push({
+      operator,
+      versions: versions ?? (catalogs === undefined ? undefined : []),
+      catalogs: catalogs ?? allCatalogs,
+    });
   }
   return targets;
 }

@@ -8,7 +8,7 @@ import type { JsonValue } from '../../document/json.js';
 import { getObject, getText, getValue } from '../../document/json-fields.js';
 import { nearestPlace } from '../../document/places.js';
 import { parseYamlWithPlaces } from '../../document/yaml.js';
-import { listDirectory } from '../../files/file-status.js';
+import { listDirectory, statIfPresent } from '../../files/file-status.js';
 import { bundleKeys } from '../../model/bundle-keys.js';
 import { type OperatorRepository, isFile, pathIn, readInRepository } from '../repository.js';
 
@@ -43,7 +43,7 @@ export const maxManifestSize = 16 * 1024 * 1024;
 
 /** Reads a YAML file; a missing one has the value null. Throws OpmateError. */
 export async function readCheckedFile(repository: OperatorRepository, file: string): Promise<CheckedFile> {
-  if (!(await isFile(file))) return { file, value: null, findPlace: () => ({}) };
+  if ((await statIfPresent(file)) === undefined) return { file, value: null, findPlace: () => ({}) };
   const text = decodeFile(await readInRepository(repository, file, maxManifestSize), file);
   const value = parseYamlFile(text, file);
   let placed: ReturnType<typeof parseYamlWithPlaces> | undefined;

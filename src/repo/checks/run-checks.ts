@@ -42,8 +42,8 @@ export const repositoryKinds = {
 /** Parts of a repository to check. */
 export interface CheckTarget {
   operator: string;
-  /** Bundles to check. */
-  versions: readonly string[];
+  /** Bundles to check; undefined means all. */
+  versions: readonly string[] | undefined;
   /** Catalogs to check. */
   catalogs: readonly string[];
 }
@@ -115,7 +115,7 @@ async function checkTarget(
   const all = checks.filter(({ skipsFbc = false }) => !(skipsFbc && operator.isFbc));
   for (const check of all) {
     if (check.of === 'operator') await run(check, (report) => check.run(operator, report, context));
-    for (const bundle of operator.bundles.filter(({ version }) => versions.includes(version))) {
+    for (const bundle of operator.bundles.filter(({ version }) => versions?.includes(version) !== false)) {
       if (check.of === 'bundle') await run(check, (report) => check.run(bundle, operator, report, context));
     }
   }

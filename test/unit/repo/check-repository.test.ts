@@ -41,6 +41,16 @@ describe('repository checks', () => {
     expect(await checkRepository(root, session, { skip })).toEqual([]);
   });
 
+  it('refuses a bundle that the operator lacks, so that a typo does not pass', async () => {
+    const { session } = await openRepositoryWorld();
+    const root = await repositoryWith({
+      'operators/widget/1.0.0/manifests/csv.yaml': '',
+      'operators/widget/1.0.0/metadata/annotations.yaml': '',
+    });
+    const failure = await failureOf(checkRepository(root, session, { names: ['widget/1.0.1'] }));
+    expect(failure.message).toContain('operators/widget: bundle "1.0.1" not found');
+  });
+
   it('names the nearest check for an unknown one', async () => {
     const { session } = await openRepositoryWorld();
     const root = await repositoryWith({ 'operators/widget/ci.yaml': 'updateGraph: semver-mode\n' });

@@ -109,4 +109,55 @@ describe('a hostile or broken repository', () => {
     expect(await readdir(root)).toEqual(['config.yaml', 'operators']);
     expect(await readIn(root, 'config.yaml')).toBe('organization: test\n');
   });
+
+  it('reports operators that cannot be examined together with the problems of others', async () => {
+    const { session } = await openRepositoryWorld();
+    const root = await repositoryWith({
+      'operators/directory/ci.yaml/file': '',
+      'operators/loop/other.yaml': '',
+      'operators/typed/ci.yaml': `fbc:
+  catalog_mapping:
+  - {template_name: t.yaml, catalog_names: v4.18, type: basic}
+`,
+      'operators/folder/ci.yaml': ciConfig({ 't.yaml': ['v4.18'] }),
+      'operators/folder/catalog-templates/t.yaml/file': '',
+    });
+    await symlink('ci.yaml', path.join(root, 'operators/loop/ci.yaml'));
+    const { message } = await failureOf(renderRepository(root, session));
+    for (const part of [
+      'directory/ci.yaml',
+      'loop/ci.yaml',
+      'catalog_names: expected a list',
+      'value "basic"',
+    ])
+      expect(message).toContain(part);
+    expect(message).toContain('template "t.yaml" is not a regular file');
+    const findings = await checkRepository(root, session, {});
+    const unreadable = findings.filter(({ severity }) => severity === 'error').map((item) => item.package);
+    expect(unreadable).toEqual(expect.arrayContaining(['directory', 'loop', 'typed']));
+  });
+
+  it('promotes no catalog whose file a link leads out of the checkout, without a file, nor to a file', async () => {
+    const { session } = await openRepositoryWorld();
+    const outside = await directoryWith({ 'catalog.yaml': secret });
+    const root = await repositoryWith({
+      [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.18'] }),
+      'operators/other/ci.yaml': ciConfig({ 'a.yaml': ['v4.17'] }),
+      'catalogs/v4.18/widget/README.md': '',
+      'catalogs/v4.17/other/catalog.yaml': '',
+      'catalogs/v4.16/other/catalog.yaml/file': '',
+      'catalogs/v4.20': '',
+    });
+    await symlink(path.join(outside, 'catalog.yaml'), path.join(root, 'catalogs/v4.18/widget/catalog.yaml'));
+    for (const dryRun of [true, false]) {
+      const linked = await failureOf(promoteCatalog(root, session, { from: 'v4.18', to: 'v4.19', dryRun }));
+      expect(linked.message).toContain('outside of the directory');
+      const taken = await failureOf(promoteCatalog(root, session, { from: 'v4.17', to: 'v4.20', dryRun }));
+      expect(taken.message).toContain('catalogs/v4.20: is a file, not a directory');
+      const empty = await failureOf(promoteCatalog(root, session, { from: 'v4.16', to: 'v4.19', dryRun }));
+      expect(empty.message).toContain('catalogs/v4.16/other: the operator has no catalog file');
+    }
+    expect((await readdir(path.join(root, 'catalogs'))).sort()).toEqual(['v4.16', 'v4.17', 'v4.18', 'v4.20']);
+    expect(await readIn(root, operator, 'ci.yaml')).toBe(ciConfig({ 'a.yaml': ['v4.18'] }));
+  });
 });

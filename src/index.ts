@@ -18,7 +18,7 @@ export { inspectImage, listTags, readManifest } from './api/images/inspect-image
 export { listImages } from './api/images/list-images.js';
 export { encodeRegistryManifests, mapToRegistry } from './mirror/mapping/registry-images.js';
 export { renderBundle } from './api/bundle/render-bundle.js';
-export { readBundlePermissions } from './api/bundle/bundle-permissions.js';
+export { createInstaller, readBundlePermissions } from './api/bundle/bundle-permissions.js';
 export { writeObjects } from './bundle/plain/write.js';
 export { generateBundle } from './api/bundle/generate-bundle.js';
 export { buildBundle } from './api/bundle/build-bundle.js';

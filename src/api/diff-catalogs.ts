@@ -64,6 +64,6 @@ function requirePackages(names: readonly string[], before: CatalogSnapshot, afte
   );
   if (missing.length === 0) return;
   throw new OpmateError('NOT_FOUND', describeMissing('package', missing, 'either catalog'), {
-    hint: 'run opmate list packages to see the names',
+    hint: 'run api.listPackages to see the names',
   });
 }

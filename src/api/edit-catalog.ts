@@ -83,7 +83,7 @@ export async function addToCatalog(
     const edit = await apply(catalog, planAdd(catalog, bundles, add), dryRun, session);
     for (const { reference, blob } of bundles) {
       if (blob.image !== '') continue;
-      const hint = 'add the bundle by the reference of its image, or set --alpha-image-ref-template';
+      const hint = 'add the bundle by the reference of its image, or set options.imageTemplate';
       const problem = `bundle ${quoteGo(blob.name)} has no image`;
       logDiagnostic(
         session.logger,

@@ -48,13 +48,13 @@ export async function listCatalog<K extends keyof CatalogRows>(
 ): Promise<CatalogRows[K][]> {
   const refusal = {
     problem: 'cannot list non-index',
-    hint: 'specify a catalog, or inspect the bundle with opmate render',
+    hint: 'specify a catalog, or inspect the bundle with api.render',
   };
   return withOpen(loadCatalog(reference, session, refusal), async (catalog) => {
     const facts = await catalog.facts();
     const { passed, message = 'invalid index' } = await validateInTurns(facts, session);
     if (!passed) {
-      throw new OpmateError('INVALID', message, { hint: 'run opmate validate to list every problem' });
+      throw new OpmateError('INVALID', message, { hint: 'run api.validate to list every problem' });
     }
     await onFacts?.(facts);
     requireKnown('package', packages, facts.packages);

@@ -36,7 +36,7 @@ export async function validate(
   { keepFaults }: ValidateOptions = {},
 ): Promise<CatalogVerdict> {
   const source = await requireCatalog(await openSource(reference, session), reference, {
-    hint: 'check a bundle with opmate render',
+    hint: 'check a bundle with api.render',
   });
   const { logger, signal } = session;
   return withOpen(source, ({ catalog }) => judgeCatalog(catalog, { logger, signal, keepFaults }));

@@ -87,7 +87,7 @@ export async function extractConfigMaps(
   if (isLarge && !split) findings.push(await describeExcess(files, entries, limit, gzip, options));
   for (const { file, value } of isLarge && split ? entries : []) {
     if (value.length <= limit) continue;
-    const hint = gzip ? noSplitHint : 'compress the files with --gzip';
+    const hint = gzip ? noSplitHint : 'compress the files with options.gzip';
     const problem = `${value.length} bytes, over the limit of ${limit} bytes for a ConfigMap`;
     report.fault('limit', problem, { file, hint });
   }
@@ -229,12 +229,14 @@ async function describeExcess(
   if (!gzip) {
     const compressed = await readEntries(files, true, options, new Report());
     const size = getSize(compressed);
-    if (size <= limit) ways.push(`--gzip (${size} bytes in one ConfigMap)`);
+    if (size <= limit) ways.push(`options.gzip (${size} bytes in one ConfigMap)`);
     else if (canSplit(compressed, limit)) {
-      ways.push(`--gzip --split (${size} bytes in ${getParts(compressed, limit).length} ConfigMaps)`);
+      ways.push(
+        `options.gzip options.split (${size} bytes in ${getParts(compressed, limit).length} ConfigMaps)`,
+      );
     }
   }
-  if (canSplit(entries, limit)) ways.push(`--split (${getParts(entries, limit).length} ConfigMaps)`);
+  if (canSplit(entries, limit)) ways.push(`options.split (${getParts(entries, limit).length} ConfigMaps)`);
   return createFault('limit', message, {
     hint: ways.length === 0 ? noSplitHint : `add ${ways.join(' or ')}`,
   });

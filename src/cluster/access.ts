@@ -93,7 +93,7 @@ function describeDenied(needs: readonly NeededPermission[]): Diagnostic[] {
     const more = names.length > shownNames ? ` and ${names.length - shownNames} more` : '';
     const shown = `${names.slice(0, shownNames).join(', ')}${more}`;
     return createFault('access', `you may not ${verbs.join(', ')} ${what}${where}: ${shown}`, {
-      hint: 'run opmate bundle permissions -o installer to see the required role',
+      hint: 'run api.createInstaller to see the required role',
     });
   });
 }

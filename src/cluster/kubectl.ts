@@ -94,7 +94,7 @@ export class Kubectl {
     const [, major, minor] = /"gitVersion":\s*"v(\d+)\.(\d+)\./.exec(stdout) ?? [];
     if (major === undefined || minor === undefined) {
       throw new OpmateError('UNSUPPORTED', `${program}: not kubectl${errors[0] ? `: ${errors[0]}` : ''}`, {
-        hint: 'specify the program with --kubectl',
+        hint: 'specify the program with options.kubectl',
       });
     }
     // kubectl built from source without version information is 0.0: assume a current one.
@@ -152,7 +152,7 @@ export class Kubectl {
       graceMs,
       timeoutMs,
       maxOutput,
-      installHint: 'install kubectl, or specify its path with --kubectl',
+      installHint: 'install kubectl, or specify its path with options.kubectl',
     });
     const { warnings, errors } = readMessages(this.#withoutSecrets(messages));
     for (const warning of warnings) {
@@ -250,12 +250,16 @@ const access: readonly (readonly [RegExp, 'NETWORK' | 'AUTH' | 'NOT_FOUND' | 'IN
   [
     /^(?:The connection to the server|Unable to connect to the server)/,
     'NETWORK',
-    'check --kubeconfig and --context, and that the cluster is reachable',
+    'check options.kubeconfig and options.context, and that the cluster is reachable',
   ],
   [/must be logged in|\(Unauthorized\)|^Please enter|getting credentials/, 'AUTH', 'log in to the cluster'],
   [/^context .*does not exist|context was not found/, 'NOT_FOUND', 'kubectl config get-contexts lists them'],
-  [/error loading config file|no such file or directory/, 'INVALID', 'name the file with --kubeconfig'],
-  [/invalid configuration|Missing or incomplete configuration/, 'INVALID', 'name the file with --kubeconfig'],
+  [/error loading config file|no such file or directory/, 'INVALID', 'name the file with options.kubeconfig'],
+  [
+    /invalid configuration|Missing or incomplete configuration/,
+    'INVALID',
+    'name the file with options.kubeconfig',
+  ],
 ];
 
 /** Returns the error for a cluster that is not accessible. */

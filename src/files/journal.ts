@@ -63,8 +63,7 @@ export async function writeJournal(
 ): Promise<void> {
   const file = path.join(root, journalName);
   const staging = path.join(directory, stagingName());
-  const about =
-    'an unfinished change of this directory; the next opmate command that writes here rolls it back';
+  const about = 'an unfinished change of this directory; the next command that writes here rolls it back';
   try {
     const text = JSON.stringify({ about, process: ownProcess(), ...journal }, null, 2);
     await writeNewFile(staging, `${text}\n`);
@@ -192,7 +191,7 @@ async function readJournal(root: string): Promise<FoundJournal | undefined> {
   const problem = (text: string): OpmateError =>
     new OpmateError('UNSAFE', text, {
       about: file,
-      hint: 'remove the file if no opmate command was interrupted here',
+      hint: 'remove the file if no command was interrupted here',
     });
   if (!stats.isFile() || stats.size > maxJournalBytes) throw problem('not a journal');
   let value: unknown;

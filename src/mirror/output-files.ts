@@ -61,7 +61,7 @@ export async function requireWritableDirectory(directory: string): Promise<void>
     await access(`${existing}/.`, constants.W_OK | constants.X_OK);
   } catch (error) {
     throw writeError(nameDirectory(directory), error, {
-      hint: 'specify another with --workspace file://DIRECTORY, or with --lock FILE',
+      hint: 'specify another with mirror.workspace, or with mirror.lockFile',
     });
   }
 }
@@ -73,7 +73,7 @@ export async function requireNoLinks(paths: readonly string[]): Promise<void> {
     if (stats?.isSymbolicLink() !== true) continue;
     throw new OpmateError('UNSAFE', 'is a link', {
       subject: nameDirectory(file),
-      hint: 'remove the link, or specify another directory with --workspace file://DIRECTORY',
+      hint: 'remove the link, or specify another directory with mirror.workspace',
     });
   }
 }

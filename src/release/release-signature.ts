@@ -94,7 +94,7 @@ export async function fetchReleaseSignature(
       if (faults.length > 0) break;
       throw new OpmateError('NOT_FOUND', `no release signature in ${store.href}`, {
         subject: formatReference(image),
-        hint: 'set OCP_SIGNATURE_URL to another store, or add --ignore-release-signature for a build without signature',
+        hint: 'set OCP_SIGNATURE_URL to another store, or add options.ignoreReleaseSignature for a build without signature',
         cause: error,
       });
     }

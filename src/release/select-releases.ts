@@ -124,7 +124,7 @@ class ReleaseSelection {
     if (first === undefined || last === undefined) {
       throw new OpmateError('NOT_FOUND', 'no releases', {
         subject: graph.label,
-        hint: 'check the name: opmate mirror list releases --channels --version X.Y',
+        hint: 'check the name with api.listReleaseChannels',
       });
     }
     const max = maxVersion === undefined ? last.parsed : parseVersion(maxVersion);
@@ -178,7 +178,7 @@ class ReleaseSelection {
       if (this.#avoidRisks) {
         throw new OpmateError('INVALID', problem, {
           subject: graph.label,
-          hint: 'review the risk, then remove --avoid-risks',
+          hint: 'review the risk, then remove options.avoidRisks',
         });
       }
       this.#warnings.add(`${graph.label}: ${problem}`);

@@ -61,7 +61,7 @@ export function parseAppRegistryNamespace(
   const host = hasHost ? (parts.shift() as string) : undefined;
   const namespace = parts.pop() ?? '';
   if (!namePattern.test(namespace) || (host === undefined && parts.length > 0) || parts.includes('')) {
-    throw invalidValue('--appregistry-namespace', text, 'invalid app registry namespace', {
+    throw invalidValue('options.namespace', text, 'invalid app registry namespace', {
       hint: 'use NAMESPACE or HOST/NAMESPACE, e.g. quay.io/community-operators',
     });
   }
@@ -84,8 +84,8 @@ export function parseAppRegistryEndpoint(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
   if (url === undefined || !isHttp || url.username || url.password || url.search || url.hash) {
-    throw new UsageError('--appregistry-endpoint: not a URL of an app registry', {
-      hint: 'use a URL such as https://quay.io/cnr, and --auth-token for a token',
+    throw new UsageError('options.endpoint: not a URL of an app registry', {
+      hint: 'use a URL such as https://quay.io/cnr, and options.token for a token',
     });
   }
   return url;
@@ -113,7 +113,7 @@ export class AppRegistryClient {
     { token, signal }: CancelOptions & { token?: string | undefined } = {},
   ) {
     if (token !== undefined && !/^[\x20-\x7e]+$/.test(token)) {
-      throw new UsageError('--auth-token: characters not allowed in a header', {
+      throw new UsageError('options.token: characters not allowed in a header', {
         hint: 'use the token as the registry returned it, without line breaks',
       });
     }
@@ -264,7 +264,7 @@ export class AppRegistryClient {
 }
 
 const endpointHint =
-  'check --appregistry-endpoint; where the service is gone, build from --manifests DIR or --bundles LIST';
+  'check options.endpoint; where the service is gone, build from options.manifests DIR or options.bundles LIST';
 
 function unexpected(subject: string, expected: string): OpmateError {
   return new OpmateError('INVALID', `response is not ${expected}`, { subject, hint: endpointHint });
@@ -279,7 +279,7 @@ async function toFailure(
   const { summary } = await readRegistryErrors(response);
   const isRefused = status === 401 || status === 403;
   const code = isRefused ? 'AUTH' : status === 404 || status === 410 ? 'NOT_FOUND' : 'REGISTRY';
-  const hint = isRefused ? 'specify the token of the app registry with --auth-token' : endpointHint;
+  const hint = isRefused ? 'specify the token of the app registry with options.token' : endpointHint;
   // A server may repeat the request.
   const problem = token === undefined ? summary : summary.replaceAll(token, '***');
   return new RegistryError(problem, { subject, status, code, hint });
@@ -318,7 +318,7 @@ export async function loadAppRegistryNamespace(
   if (packages.length === 0) {
     throw new OpmateError('NOT_FOUND', 'no packages', {
       subject: label,
-      hint: 'check the namespace, or add --auth-token for a private one',
+      hint: 'check the namespace, or add options.token for a private one',
     });
   }
   return withTemporaryDirectory(session, async (directory) => {

@@ -179,7 +179,7 @@ async function locateBundle(
   if (/^(?:git\+|https?:\/\/|configmap:)/i.test(reference)) {
     throw new OpmateError('UNSUPPORTED', 'cannot be added to an index', {
       subject: redactUrls(reference),
-      hint: 'use an image, oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE or directory; opmate bundle unpack extracts other sources',
+      hint: 'use an image, oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE or directory; api.unpackBundle extracts other sources',
     });
   }
   // An existing path takes precedence over an image of that name, as in every command.
@@ -191,7 +191,7 @@ async function locateBundle(
   if (stats !== undefined) {
     throw new OpmateError('INVALID', 'is a file, not a bundle', {
       subject: reference,
-      hint: `use oci-archive:${reference} or docker-archive:${reference} for an image in a file, --from-file ${reference} for a list of bundles`,
+      hint: `use oci-archive:${reference} or docker-archive:${reference} for an image in a file, options.bundles ${reference} for a list of bundles`,
     });
   }
   const parsed = parseBundleReference(reference, options);
@@ -231,9 +231,9 @@ export function parseBundleReference(
 }
 
 function withoutDigest(reference: string, problem: string): OpmateError {
-  return new OpmateError('INVALID', `${problem}, required by --require-digest`, {
+  return new OpmateError('INVALID', `${problem}, required by options.requireDigest`, {
     subject: reference,
-    hint: 'use REGISTRY/REPOSITORY@sha256:…; print the digest of a tag with opmate oci inspect',
+    hint: 'use REGISTRY/REPOSITORY@sha256:…; print the digest of a tag with api.inspectImage',
   });
 }
 
@@ -246,15 +246,15 @@ export function parsePullFrom(texts: readonly string[]): PullFrom[] {
   for (const text of texts) {
     const [prefix, other, ...more] = text.split('=').map((part) => part.trim().replace(/\/+$/, ''));
     if (prefix === undefined || other === undefined || more.length > 0 || prefix === '' || other === '') {
-      throw invalidValue('--pull-from', text, 'expected PREFIX=OTHER', {
-        hint: 'use a pair such as --pull-from quay.io/prod=registry.internal/staging',
+      throw invalidValue('options.pullFrom', text, 'expected PREFIX=OTHER', {
+        hint: 'use a pair such as options.pullFrom quay.io/prod=registry.internal/staging',
       });
     }
     for (const place of [prefix, other]) checkPrefix(text, place);
     const same = rules.find((rule) => rule.prefix === prefix);
     if (same !== undefined && same.other !== other) {
       throw invalidValue(
-        '--pull-from',
+        'options.pullFrom',
         text,
         `duplicate prefix ${prefix}, already pulled from ${same.other}`,
       );
@@ -267,7 +267,7 @@ export function parsePullFrom(texts: readonly string[]): PullFrom[] {
 function checkPrefix(text: string, place: string): void {
   const host = place.split('/', 1)[0] as string;
   const fail = (problem: string, hint: string): UsageError =>
-    invalidValue('--pull-from', text, `${place} ${problem}`, { hint });
+    invalidValue('options.pullFrom', text, `${place} ${problem}`, { hint });
   if (host !== 'localhost' && !/[.:]/.test(host)) {
     throw fail('missing registry', `use docker.io/${place} for Docker Hub`);
   }
@@ -296,7 +296,7 @@ function applyRule(reference: RegistryReference, { prefix, other }: PullFrom): R
 function warnUnusedRules(rules: readonly PullFrom[], located: readonly Located[], logger: Logger): void {
   for (const rule of rules) {
     if (!located.some((item) => item.rule === rule))
-      logger.log('warn', `--pull-from ${rule.prefix}=${rule.other}: no bundle matches ${rule.prefix}/…`);
+      logger.log('warn', `options.pullFrom ${rule.prefix}=${rule.other}: no bundle matches ${rule.prefix}/…`);
   }
 }
 

@@ -206,6 +206,6 @@ export function pinReference(reference: Reference, digest: string): Reference {
 export function credentialsInUrl(shown: string): OpmateError {
   return new OpmateError('INVALID', 'URL must not contain credentials', {
     subject: shown,
-    hint: 'move them to the auth file, or to a Secret in a file: --secrets DIRECTORY --secret NAME',
+    hint: 'move them to the auth file, or to a Secret in a file: options.secrets DIRECTORY options.secret NAME',
   });
 }

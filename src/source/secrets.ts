@@ -165,7 +165,7 @@ export function getCredentials(secrets: Secrets, requested: CredentialsRequest):
       hint:
         elsewhere.length > 0
           ? `use ${elsewhere.join(' or ')}`
-          : 'add its manifest to the directory of --secrets',
+          : 'add its manifest to the directory of options.secrets',
     });
   }
   const subject = `${secret.place}: Secret ${toKey(secret)}`;
@@ -237,7 +237,7 @@ function requireBinding(secret: Secret, { address, hosts }: CredentialsRequest, 
   throw new OpmateError('AUTH', `not bound to ${quoteGo(target.host)}`, {
     subject,
     file: secret.file,
-    hint: `add the annotation tekton.dev/git-0: ${target.protocol}//${target.host} to the Secret, or name the host with --secret ${secret.name}=${target.host}`,
+    hint: `add the annotation tekton.dev/git-0: ${target.protocol}//${target.host} to the Secret, or name the host with options.secret ${secret.name}=${target.host}`,
   });
 }
 

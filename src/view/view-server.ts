@@ -158,7 +158,7 @@ async function routeEdit(
   const { headers } = request;
   const token = headers[tokenHeader.toLowerCase()];
   if (isCrossSite(request) || typeof token !== 'string' || !isSameSecret(token, edit.token)) {
-    return json({ error: 'not allowed', hint: 'open the URL that opmate view --edit printed' }, 403);
+    return json({ error: 'not allowed', hint: 'open the URL with the key of the page' }, 403);
   }
   if (headers['content-type']?.split(';')[0]?.trim() !== 'application/json') {
     return json({ error: 'unsupported content type', hint: 'use application/json' }, 415);

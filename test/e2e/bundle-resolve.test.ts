@@ -141,7 +141,7 @@ describe('opmate bundle resolve', () => {
     ],
     [['widget', '--catalog=plain', '--policy=x'], 2, 'invalid --policy value "x"'],
     [['widget', '--catalog=plain', '-o', 'table'], 2, 'invalid --output value "table"'],
-    [['widget', '--catalog=plain', '--installed=a@b'], 2, '--installed "a@b": version "b": '],
+    [['widget', '--catalog=plain', '--installed=a@b'], 2, 'installed bundle "a@b": version "b": '],
     [['widget', '--catalog=plain', '--installed=a'], 1, 'installed bundle "a": not found in any catalog'],
     [['widget', '--catalog=plain', '--catalog=plain'], 2, '--catalog "plain": duplicate name'],
     [['widget', '--catalog=a=plain,priority=x'], 2, 'priority "x" is not a number of 32 bits'],

@@ -77,7 +77,7 @@ describe('opmate mirror capture', () => {
     expect(result).toEqual({
       code: 0,
       stderr: '',
-      stdout: `# Written by opmate mirror capture from 1 Subscription and 0 ClusterExtensions: what keeps this cluster installable and upgradable.
+      stdout: `# Written by opmate from 1 Subscription and 0 ClusterExtensions: what keeps this cluster installable and upgradable.
 kind: ImageSetConfiguration
 apiVersion: mirror.openshift.io/v2alpha1
 mirror:

@@ -70,7 +70,7 @@ export async function storeBundle(
   const { findings } = prepared;
   if (findings.length > 0) return { findings, files: [], images: [] };
   return withTemporaryDirectory(session, async (directory) => {
-    return withOpen(openBase(session, prepared.baseImage, '--base-image'), async (base) => {
+    return withOpen(openBase(session, prepared.baseImage, 'options.baseImage'), async (base) => {
       const built = await buildBundleImages(prepared, { bases: base.images, platform, directory, signal });
       const images: StoredImage[] = [];
       const putAll = async (): Promise<void> => {

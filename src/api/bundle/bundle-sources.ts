@@ -59,8 +59,8 @@ export async function useSources<T>(
   isRefused: (result: T) => boolean = () => false,
 ): Promise<T> {
   if (options.secret !== undefined && options.secrets === undefined) {
-    throw new UsageError('--secret: needs --secrets', {
-      hint: 'specify the directory of Secrets with --secrets',
+    throw new UsageError('options.secret: needs options.secrets', {
+      hint: 'specify the directory of Secrets with options.secrets',
     });
   }
   const { requireDigest } = options;

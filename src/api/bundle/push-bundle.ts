@@ -56,7 +56,7 @@ export async function pushBundle(
     throw new UsageError(`${source}: not a directory, and no saved image`, {
       hint:
         stats === undefined
-          ? 'use oci:DIR:TAG, oci-archive:FILE or docker-archive:FILE; copy between registries with opmate oci copy'
+          ? 'use oci:DIR:TAG, oci-archive:FILE or docker-archive:FILE; copy between registries with api.copyReference'
           : `use oci-archive:${source} or docker-archive:${source}`,
     });
   }
@@ -64,7 +64,7 @@ export async function pushBundle(
     const { labels } = await openImage(opened.repository, opened.reference, session);
     if (labels[imageLabels.bundlePackage] === undefined) {
       throw new OpmateError('INVALID', `${source}: not the image of a bundle`, {
-        hint: `add the label ${imageLabels.bundlePackage}, or copy other images with opmate oci copy`,
+        hint: `add the label ${imageLabels.bundlePackage}, or copy other images with api.copyReference`,
       });
     }
     return withOpen(openTarget(output.to, session), async (place) => {

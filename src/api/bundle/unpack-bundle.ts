@@ -66,7 +66,7 @@ export async function unpackBundle(
 
 /** Returns the findings for which `opm` does not unpack a bundle. */
 async function check({ directory }: OpenedContent, { signal, followLinks }: Session): Promise<Diagnostic[]> {
-  const hint = 'add --skip-validation to unpack it anyway';
+  const hint = 'add options.skipValidation to unpack it anyway';
   const missing = await findMissingParts(directory, 'missing-file', hint);
   if (missing.length > 0) return missing;
   const files = await readBundleDirectory(directory, { signal, followLinks });

@@ -52,7 +52,7 @@ export async function watchDeployments(
   options: WatchDeploymentsOptions = {},
 ): Promise<void> {
   const { intervalMs = defaultIntervalMs } = options;
-  if (intervalMs < minIntervalMs) throw new UsageError('--interval: minimum 1s');
+  if (intervalMs < minIntervalMs) throw new UsageError('options.intervalMs: minimum 1s');
   const { logger, signal = new AbortController().signal } = cluster.session;
   logger.log('info', 'watching', { every: `${intervalMs / 1000}s` });
   const round = createRound(cluster, options);

@@ -88,7 +88,7 @@ export async function buildCatalogImage(
   if (files.length === 0) logger.log('warn', `${directory}: is empty, and so is the catalog`);
   else if (!options.skipValidation && !(await isValid(directory, session, options))) return refused;
   return withTemporaryDirectory(session, async (temporary) => {
-    const opening = openBase(session, options.baseImage, '--base-image', defaultCatalogBase);
+    const opening = openBase(session, options.baseImage, 'options.baseImage', defaultCatalogBase);
     return withOpen(opening, async (base) => {
       const { platforms } = options;
       const name = options.baseImage || defaultCatalogBase;
@@ -120,7 +120,7 @@ async function checkPlaces(directory: string, outputs: readonly ImageOutput[]): 
   if (stats === undefined) {
     throw new OpmateError('NOT_FOUND', 'no such file or directory', {
       subject: directory,
-      hint: 'specify a catalog directory; create one from an image with opmate render or opmate migrate',
+      hint: 'specify a catalog directory; create one from an image with api.render or api.migrateCatalog',
     });
   }
   if (!stats.isDirectory()) {
@@ -134,7 +134,7 @@ async function checkPlaces(directory: string, outputs: readonly ImageOutput[]): 
     await checkImageOutput(output);
     const { to } = output;
     if (to.transport === 'docker' || !isWithin(root, await realPlace(to.path))) continue;
-    throw invalidValue('--save', to.text, 'lies in the catalog, and would be part of the next image', {
+    throw invalidValue('options.to', to.text, 'lies in the catalog, and would be part of the next image', {
       hint: 'save the image elsewhere',
     });
   }

@@ -89,7 +89,7 @@ async function openIn(archive: Reference, session: Session): Promise<ListedCatal
 
 function requireListed(source: Source, name: string): Promise<CatalogSource> {
   return requireCatalog(source, name, {
-    hint: `run opmate bundle show ${name} to list the images of a bundle`,
+    hint: `run api.showBundle ${name} to list the images of a bundle`,
   });
 }
 

@@ -63,7 +63,8 @@ export async function buildIndex(
 ): Promise<BuiltIndex> {
   const { output, baseImage, onLoaded } = options;
   await checkOutput(output);
-  const base = 'databaseDirectory' in output ? undefined : await openBase(session, baseImage, '--from');
+  const base =
+    'databaseDirectory' in output ? undefined : await openBase(session, baseImage, 'request.baseImage');
   try {
     return await withTemporaryDirectory(session, async (directory) => {
       const { signal, platform } = session;

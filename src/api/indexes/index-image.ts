@@ -159,8 +159,8 @@ async function takeDatabase(
     throw new OpmateError('INVALID', `${fromIndex}: is a file, not an index image`, {
       file: fromIndex,
       hint:
-        'edit a database file with opmate registry add, rm or prune, then create its image with opmate index ' +
-        'build; use oci-archive:FILE for an image in an archive',
+        'edit a database file with api.editIndex add, rm or prune, then create its image with api.buildIndexImage; ' +
+        'use oci-archive:FILE for an image in an archive',
     });
   }
   const file = await pullDatabase(fromIndex, path.join(directory, 'from-index'), session);
@@ -198,7 +198,7 @@ async function writeOutput(
     await replaceFiles([database, { target: dockerfile, text }], { signal });
     return { image: undefined, files: [generatedDatabase, dockerfile] };
   }
-  return withOpen(openBase(session, binaryImage, '--binary-image'), async (base) => {
+  return withOpen(openBase(session, binaryImage, 'options.binaryImage'), async (base) => {
     const images = await buildIndexImages(file, { bases: base.images, platform, directory, signal });
     return { image: await putImages(session, output, images, directory), files: [] };
   });

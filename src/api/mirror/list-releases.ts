@@ -88,7 +88,7 @@ async function readGraphs(channel: string, architectures: readonly string[], ses
       if (graph.nodes.length > 0) return { architecture, graph };
       throw new OpmateError('NOT_FOUND', 'no releases', {
         subject: graph.label,
-        hint: 'list the channels with --channels --version X.Y',
+        hint: 'list the channels with api.listReleaseChannels',
       });
     },
     session,

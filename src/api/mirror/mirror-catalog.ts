@@ -100,7 +100,7 @@ export async function mirrorCatalog(
   const local = sourceName === undefined ? undefined : await findLocal(source);
   if (typeof local === 'string' && !manifestsOnly && !dryRun) {
     throw new UsageError(`${source}: not an image, so it cannot be copied`, {
-      hint: 'add --manifests-only, or build an image of the catalog first',
+      hint: 'add options.manifestsOnly, or build an image of the catalog first',
     });
   }
   const { platformPattern = /linux\/amd64/ } = options;
@@ -167,7 +167,7 @@ async function parseSource(source: string): Promise<ImageLocation> {
   if ((await statIfPresent(source)) !== undefined) {
     throw new UsageError('not an image', {
       subject: source,
-      hint: 'add --source-name REGISTRY/NAMESPACE/NAME:TAG and --manifests-only for a catalog in files',
+      hint: 'add options.sourceName REGISTRY/NAMESPACE/NAME:TAG and options.manifestsOnly for a catalog in files',
     });
   }
   if (isPath) throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: source });
@@ -180,7 +180,7 @@ async function findLocal(source: string): Promise<string | Reference> {
   const stats = await statIfPresent(source);
   if (stats === undefined) {
     throw new OpmateError('NOT_FOUND', `${source}: no such file or directory`, {
-      hint: 'use a directory, a layout or a database file with --source-name',
+      hint: 'use a directory, a layout or a database file with options.sourceName',
     });
   }
   const isLayout = stats.isDirectory() && (await statIfPresent(path.join(source, 'oci-layout')));

@@ -147,7 +147,7 @@ async function requireSame(run: ImageSetRun, lock: ImageSetLock): Promise<ImageS
   if (signatures === 'unknown')
     throw new UsageError(`${getShownLock(run)}: made before plans had signatures`, { hint });
   if (!run.options.signatures && signatures === 'yes')
-    throw new UsageError('--remove-signatures: the lock was made with signatures', {
+    throw new UsageError('mirror.signatures: the lock was made with signatures', {
       hint: `${hint}, with the same flags`,
     });
   return config;

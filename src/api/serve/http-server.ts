@@ -52,10 +52,10 @@ export async function prepareHttpServer(
   return {
     /** Listens; returns the URL that it is reached at. Throws OpmateError IO. */
     async listen(): Promise<string> {
-      await listenOn(servers.api, { host, port }, '--http');
+      await listenOn(servers.api, { host, port }, 'options.http');
       if (metrics !== undefined) {
         const { host: metricsHost = '127.0.0.1' } = metrics;
-        await listenOn(servers.metrics, { host: metricsHost, port: metrics.port }, '--metrics-listen');
+        await listenOn(servers.metrics, { host: metricsHost, port: metrics.port }, 'options.metrics');
         const url = `${getServerUrl(servers.metrics, metricsHost, false)}/metrics`;
         logger.log('info', 'serving metrics', { url });
       }

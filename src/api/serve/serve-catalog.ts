@@ -120,7 +120,7 @@ export async function buildServeCache(
       if (cached === undefined) {
         throw new OpmateError('UNSUPPORTED', 'a sqlite index is served without a cache', {
           subject: reference,
-          hint: 'remove --cache-only',
+          hint: 'remove api.buildServeCache',
         });
       }
       if (cached.isCached) return;

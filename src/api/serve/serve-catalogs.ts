@@ -152,7 +152,7 @@ async function prepareStorage(
   } catch (error) {
     const message = `${directory}: cannot keep catalogs here: ${systemReason(error)}`;
     if (!isStorageOptional) {
-      throw new OpmateError('IO', message, { hint: 'specify a writable directory with --storage' });
+      throw new OpmateError('IO', message, { hint: 'specify a writable directory with options.storage' });
     }
     logger.log('warn', `${message}; after a restart all of them are fetched again`);
     return undefined;
@@ -168,7 +168,9 @@ async function lockStorage(storage: string, logger: Logger): Promise<{ release()
     return await acquireLock(storage, { task: 'opmate serve' });
   } catch (error) {
     if (error instanceof OpmateError && systemCode(error.cause) === undefined) {
-      throw addContext(error, { newHint: 'stop that server, or specify another directory with --storage' });
+      throw addContext(error, {
+        newHint: 'stop that server, or specify another directory with options.storage',
+      });
     }
     logger.log('warn', `${storage}: not locked: ${getMessage(error)}`);
     return { release: () => Promise.resolve() };

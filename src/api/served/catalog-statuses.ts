@@ -48,7 +48,7 @@ export async function readCatalogStatuses(served: ServedCatalogs, session: Sessi
 /** Returns the error for a directory that is no storage of a server. */
 export function serverNotFound(directory: string): OpmateError {
   return new OpmateError('NOT_FOUND', `${directory}: no catalog server found`, {
-    hint: 'start opmate serve --catalogs DIR, or set --storage or --url',
+    hint: 'start api.serveCatalogs DIR, or set options.storage or options.url',
   });
 }
 
@@ -105,7 +105,7 @@ export async function listing(root: string, session: Session): Promise<JsonObjec
   const catalogs = getValue(value, 'catalogs');
   if (!Array.isArray(catalogs)) {
     throw new OpmateError('INVALID', `${url}: not a list of catalogs`, {
-      hint: 'specify the server of opmate serve',
+      hint: 'specify the URL of a catalog server',
     });
   }
   return catalogs.filter((item): item is JsonObject => isJsonObject(item));
@@ -140,7 +140,7 @@ export async function readCatalogUrl(
   mayBeAbsent = false,
 ): Promise<string | undefined> {
   if (!URL.canParse(url) || !/^https?:/.test(url))
-    throw invalidValue('--url', url, 'not an http or https URL');
+    throw invalidValue('options.url', url, 'not an http or https URL');
   const network = { ...session.network, allowHttp: true };
   const target = checkUrl({ kind: 'http', url }, network);
   const isAnonymous = target.protocol === 'http:' && !session.network.allowHttp;

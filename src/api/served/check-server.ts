@@ -30,7 +30,7 @@ export async function checkServer(address: string, options: CheckServerOptions =
   const { service = '', tls = false, ca, connectTimeoutMs = 1000, responseTimeoutMs = 1000 } = options;
   const [, host = '', port] = /^(\[[\da-fA-F:.]+\]|[\w.-]*):(\d{1,5})$/.exec(address) ?? [];
   if (port === undefined || Number(port) > 65_535) {
-    throw invalidValue('--addr', address, 'not the address of a server', {
+    throw invalidValue('options.address', address, 'not the address of a server', {
       hint: 'use HOST:PORT or :PORT, e.g. localhost:50051',
     });
   }

@@ -49,7 +49,7 @@ export async function waitForCatalogs(
     }
     if (performance.now() >= until) {
       throw new OpmateError('NOT_FOUND', `${missing} within the time`, {
-        hint: 'run opmate catalogs status to see the reason, or increase --timeout',
+        hint: 'run api.readCatalogStatuses to see the reason, or increase options.timeoutMs',
       });
     }
     await sleep(pollMs, signal);

@@ -54,7 +54,7 @@ export async function servePage(
   // The other servers start at once; requests of the page wait for the view, and get its error.
   void current.use(true, () => undefined).catch(() => undefined);
   try {
-    return await startPage(current, address, '--ui', session);
+    return await startPage(current, address, 'options.page', session);
   } catch (error) {
     await current.close();
     throw error;

@@ -44,7 +44,7 @@ export async function viewCatalog(
     await current.use(true, () => undefined);
     const editor = edit === undefined ? undefined : await createEditActions(reference, edit, session);
     const overview = cluster === undefined ? undefined : await readClusterOverview(cluster, session);
-    const page = await startPage(current, { host, port }, '--port', session, {
+    const page = await startPage(current, { host, port }, 'options.port', session, {
       edit: editor,
       cluster: overview,
     });

@@ -25,6 +25,6 @@ export async function viewMirror(
   const workspace = new Workspace(workingDirectory, directory, undefined);
   const readMirror = () => readMirrorOverview(workspace, name);
   await readMirror();
-  const page = await startPage(undefined, { host, port }, '--port', session, { readMirror });
+  const page = await startPage(undefined, { host, port }, 'options.port', session, { readMirror });
   return { url: page.url, close: closeOnAbort(session.signal, () => page.close()) };
 }

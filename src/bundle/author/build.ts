@@ -135,7 +135,7 @@ export class PreparedBundle extends Report {
     if (readsOnly) {
       throw new OpmateError('NOT_FOUND', 'no such file', {
         subject: file,
-        hint: 'create it with opmate bundle generate',
+        hint: 'create it with api.generateBundle',
       });
     }
     const request = present ? withFacts(this.#request, readAnnotations(present, file)) : this.#request;
@@ -174,9 +174,9 @@ export class PreparedBundle extends Report {
       return;
     }
     this.add({ findings });
-    const hint = 'replace the file with --overwrite';
+    const hint = 'replace the file with options.overwrite';
     if (baseImage !== undefined && wanted !== undefined && baseImage !== wanted) {
-      this.fault('base-image', `FROM ${baseImage}, but --base-image is ${wanted}`, { file, hint });
+      this.fault('base-image', `FROM ${baseImage}, but options.baseImage is ${wanted}`, { file, hint });
     }
     this.baseImage = baseImage ?? this.baseImage;
     this.#applyLabels(labels, file);

@@ -97,7 +97,7 @@ function checkCsvs(
       file: label,
       hint:
         'specify the directory that contains it; for plain manifests, create annotations of that type with ' +
-        'opmate bundle generate first',
+        'api.generateBundle first',
     });
     return;
   }
@@ -180,7 +180,7 @@ export function readAnnotations(content: Buffer, file: string): ReadAnnotations 
   const { root, findings, placeOf } = readPlacedMetadata(content, file);
   const annotations = root?.['annotations'] ?? null;
   if (!isJsonObject(annotations)) {
-    const hint = 'create one with opmate bundle generate';
+    const hint = 'create one with api.generateBundle';
     if (root !== undefined) findings.push(createFault('missing-field', 'no annotations', { file, hint }));
     return { values, findings };
   }
@@ -210,11 +210,11 @@ export function checkAnnotations(
   for (const [key, value] of toAnnotations({ mediaType, packageName, channels, defaultChannel })) {
     const stored = values.get(key);
     if (stored === undefined) {
-      const hint = 'add it, or replace the file with --overwrite';
+      const hint = 'add it, or replace the file with options.overwrite';
       findings.push(createFault('missing-field', `Missing field: ${key}`, { file, hint }));
     } else if (value !== '' && stored.value !== value) {
       const problem = `Expect field ${quoteGo(key)} to have value ${quoteGo(value)} instead of ${quoteGo(stored.value)}`;
-      const hint = 'fix either of them, or replace the file with --overwrite';
+      const hint = 'fix either of them, or replace the file with options.overwrite';
       findings.push(createFault('annotation', problem, { file, ...stored.place, hint }));
     }
   }

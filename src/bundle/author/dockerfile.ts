@@ -22,7 +22,7 @@ export interface Copy {
 }
 
 const engineHint =
-  'remove the line, or build with a container engine and push the image with opmate oci copy';
+  'remove the line, or build with a container engine and push the image with api.copyReference';
 
 /**
  * Reads a `bundle.Dockerfile`: one FROM, LABEL, and COPY of one file or directory. Other instructions need an engine and

@@ -83,8 +83,12 @@ export async function completeFacts(
   let { packageName, channels, defaultChannel } = request;
   const inferred: string[] = [];
   if (channels === '' || packageName === '') {
-    const needed = [...(packageName === '' ? ['package'] : []), ...(channels === '' ? ['channel'] : [])];
-    const hint = `add ${needed.map((name) => `--${name}`).join(' and ')}`;
+    const missing = [
+      ...(packageName === '' ? [{ noun: 'package', option: 'options.packageName' }] : []),
+      ...(channels === '' ? [{ noun: 'channel', option: 'options.channels' }] : []),
+    ];
+    const needed = missing.map(({ noun }) => noun);
+    const hint = `add ${missing.map(({ option }) => option).join(' and ')}`;
     const facts = await inferFacts(directory, options).catch((error: unknown) => {
       if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
       throw new OpmateError(
@@ -99,7 +103,7 @@ export async function completeFacts(
         throw new OpmateError(
           'INVALID',
           'error interpreting channels, please manually input channels instead',
-          { hint: 'set --channels: no channel of the package contains this bundle' },
+          { hint: 'set options.channels: no channel of the package contains this bundle' },
         );
       }
       inferred.push(`channels: ${channels}`);
@@ -198,7 +202,7 @@ export async function planCopies(
       });
     } else if (!replaces && !(await haveSameContent(target, source))) {
       const problem = `differs from ${shown(path.join(directory, target.path))}`;
-      report.fault('file-exists', problem, { ...place, hint: 'replace it with --overwrite' });
+      report.fault('file-exists', problem, { ...place, hint: 'replace it with options.overwrite' });
     }
   }
   const copies = files.map(({ path: name, file, mode }) => ({

@@ -102,7 +102,7 @@ export function withAvailableApis(
     const kind = api.split(' ')[1];
     return createFault('missing-kind', problem, {
       subject: api,
-      hint: `install its definition first, or omit it with --optional-kinds=${kind}`,
+      hint: `install its definition first, or omit it with options.optionalKinds=${kind}`,
     });
   });
   return { objects: available, skipped, findings };

@@ -126,7 +126,7 @@ export class CatalogContent {
     const report = await validateInTurns(facts, options);
     if (!report.passed) {
       throw new OpmateError('INVALID', report.message ?? 'invalid index', {
-        hint: 'run opmate validate to list every problem',
+        hint: 'run api.validate to list every problem',
       });
     }
     index.packages = indexPackages(facts, index.bundles);

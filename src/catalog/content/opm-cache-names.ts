@@ -45,7 +45,7 @@ export function requireFileNames(packages: readonly IndexedPackage[]): void {
 function checkName(name: string, place: string): void {
   if (!/[/\0]/.test(name) && Buffer.byteLength(name) <= maxNameBytes) return;
   throw new OpmateError('INVALID', `${place}: names do not form a valid file name`, {
-    hint: 'build the image without --cache',
+    hint: 'build the image without options.cache',
   });
 }
 

@@ -5,7 +5,7 @@ import { NameIndex } from '../../core/suggest.js';
 
 /** Checks with their summary and default severity. */
 export const checks = {
-  invalid: { severity: 'error', summary: 'Errors of opmate validate' },
+  invalid: { severity: 'error', summary: 'Errors of catalog validation' },
   'all-channels-deprecated': {
     severity: 'warning',
     summary: 'All channels of a package are deprecated, but the package is not',

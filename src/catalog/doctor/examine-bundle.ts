@@ -92,7 +92,7 @@ function examineImages({ image, relatedImages }: BundleBlob, report: AddFinding)
   }
   if (relatedImages.length > 0 && image !== '' && relatedImages.every((related) => related.image !== image)) {
     const message = 'its own image is missing from its related images';
-    report('related-image-missing', ['relatedImages'], message, 'add it, as opmate render does', 'notice');
+    report('related-image-missing', ['relatedImages'], message, 'add it, as api.render does', 'notice');
   }
   const byTag = new Set<string>();
   let firstByTag = -1;
@@ -120,9 +120,9 @@ function examineSize({ length }: BlobOrigin, report: AddFinding): void {
   if (length < largeBundle) return;
   const message = `the bundle has ${(length / 1024 / 1024).toFixed(1)} MiB`;
   if (length > messageLimit) {
-    const hint = 'reduce its size with opmate migrate: gRPC clients receive 4 MiB by default';
+    const hint = 'reduce its size with api.migrateCatalog: gRPC clients receive 4 MiB by default';
     report('bundle-size', undefined, message, hint, 'warning');
-  } else report('bundle-size', undefined, message, 'reduce its size with opmate migrate');
+  } else report('bundle-size', undefined, message, 'reduce its size with api.migrateCatalog');
 }
 
 function examineRepeated(properties: readonly Property[], report: AddFinding): void {

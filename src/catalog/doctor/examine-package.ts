@@ -206,7 +206,7 @@ class PackageExamination {
     const { csv, displayName, description, installsForAll, servesApis, needs } = record;
     if (csv === 'none') {
       const message = 'has neither olm.csv.metadata nor olm.bundle.object';
-      const hint = 'render it again with opmate render: consoles cannot show it';
+      const hint = 'render it again with api.render: consoles cannot show it';
       this.#findings.add('csv-metadata', subject, message, hint);
     } else if (!displayName) {
       const hint = 'set spec.displayName of its ClusterServiceVersion';
@@ -268,13 +268,14 @@ class PackageExamination {
     if (openshift === undefined) {
       if (objects.length === 0 || metadata.length === 0) return;
       const message = `${objects.length} of its bundles have olm.bundle.object, ${metadata.length} olm.csv.metadata`;
-      const hint = 'convert all of them with opmate migrate --migrate-level bundle-object-to-csv-metadata';
+      const hint =
+        'convert all of them with api.migrateCatalog options.migrateLevel bundle-object-to-csv-metadata';
       this.#findings.add('csv-metadata', this.#about, message, hint, 'notice');
       return;
     }
     const wanted = formatOpenShift(openshift);
     if (compareOpenShift(openshift, openShiftMilestones.csvMetadata) >= 0) {
-      const hint = 'convert it with opmate migrate --migrate-level bundle-object-to-csv-metadata';
+      const hint = 'convert it with api.migrateCatalog options.migrateLevel bundle-object-to-csv-metadata';
       report(
         [...objects, ...both],
         `has olm.bundle.object: OpenShift ${wanted} requires olm.csv.metadata instead`,

@@ -20,7 +20,7 @@ export function examineIcon({ icon }: PackageBlob, subject: CatalogSubject, find
   const add = (message: string, hint: string, where: string[], severity?: 'notice'): void =>
     findings.add('icon', { ...subject, path: ['icon', ...where] }, message, hint, severity);
   if (icon === undefined || (icon.base64data ?? '') === '') {
-    const hint = 'add an icon with opmate init --icon FILE; consoles show it';
+    const hint = 'add an icon with api.createPackage options.icon FILE; consoles show it';
     findings.add('icon', subject, 'package has no icon', hint, 'notice');
     return;
   }

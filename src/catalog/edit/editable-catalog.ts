@@ -122,7 +122,7 @@ async function readRoot(directory: string): Promise<string> {
   }
   throw new OpmateError('UNSUPPORTED', 'not a directory', {
     about: directory,
-    hint: 'create a file-based catalog in a directory with opmate render or opmate migrate, then edit it',
+    hint: 'create a file-based catalog in a directory with api.render or api.migrateCatalog, then edit it',
   });
 }
 

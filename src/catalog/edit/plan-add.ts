@@ -38,9 +38,9 @@ export interface PlanAddOptions {
 /** Hints by target: an index takes channels and edges from its bundles only. */
 const hints = {
   directory: {
-    exists: 'replace it with --overwrite',
-    channel: 'set --channel',
-    heads: 'set --replaces, or add it by its version with --mode semver',
+    exists: 'replace it with options.overwrite',
+    channel: 'set options.channels',
+    heads: 'set options.replaces, or add it by its version with options.mode semver',
   },
   index: {
     exists: 'overwrite the latest bundle of a channel',
@@ -102,14 +102,14 @@ export function planAdd(
 
 function requireFlags(bundles: readonly NewBundle[], { mode, replaces, skips }: PlanAddOptions): void {
   if (replaces !== undefined && mode !== 'replaces') {
-    throw new UsageError(`--replaces and --mode ${mode} cannot be used together`, {
-      hint: 'remove --replaces: by version, a bundle replaces the next lower one',
+    throw new UsageError(`options.replaces and options.mode ${mode} cannot be used together`, {
+      hint: 'remove options.replaces: by version, a bundle replaces the next lower one',
     });
   }
   if (bundles.length < 2 || (replaces === undefined && skips === undefined)) return;
   const flag = replaces === undefined ? 'skips' : 'replaces';
-  throw new UsageError(`--${flag} requires a single bundle, got several`, {
-    hint: 'add one bundle at a time, or add them by version with --mode semver',
+  throw new UsageError(`options.${flag} requires a single bundle, got several`, {
+    hint: 'add one bundle at a time, or add them by version with options.mode semver',
   });
 }
 

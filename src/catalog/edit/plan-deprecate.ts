@@ -75,7 +75,7 @@ function referenceTo(
 ): DeprecationEntry['reference'] {
   const subject = `package ${quoteGo(facts.name)}`;
   if (channel !== undefined && bundle !== undefined) {
-    throw new UsageError('--bundle and --channel cannot be used together', {
+    throw new UsageError('options.bundle and options.channel cannot be used together', {
       hint: 'deprecate one bundle at a time',
     });
   }

@@ -44,7 +44,7 @@ export function planRemove(catalog: EditableCatalog, removal: Removal): RemovalP
   const model = requirePackage(catalog, removal.package);
   const { bundles = [], channels = [] } = removal;
   if (bundles.length > 0 && channels.length > 0) {
-    throw new UsageError('--bundle and --channel cannot be used together', {
+    throw new UsageError('options.bundles and options.channels cannot be used together', {
       hint: 'remove the channels first, then the bundles',
     });
   }
@@ -138,7 +138,7 @@ class RemovalPlanner {
     if (!this.#after.has(chosen)) {
       throw new OpmateError('INVALID', `its default channel ${quoteGo(chosen)} would be removed`, {
         subject: this.#about,
-        hint: `set another one with --default-channel; ${listNames('remaining:', this.#after.keys())}`,
+        hint: `set another one with options.defaultChannel; ${listNames('remaining:', this.#after.keys())}`,
       });
     }
     if (chosen === defaultChannel) return [];

@@ -61,7 +61,7 @@ export function validateFragment(fragment: GatedFragment, profile: GateProfile):
         ? { origin: problem?.origin, path: problem?.path }
         : { file: fault.file, line: fault.line };
     const first = fault?.message ?? problem?.problem ?? message;
-    fail('validate', `the catalog is invalid: ${first}`, 'run opmate validate', place);
+    fail('validate', `the catalog is invalid: ${first}`, 'run api.validate', place);
   }
   if (content.facts.packages.length === 0) fail('package', 'no olm.package', 'add an olm.package blob');
   if (version === 'unreadable') {

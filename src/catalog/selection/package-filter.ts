@@ -257,7 +257,7 @@ export class PackageFilter {
       code: 'invalid-value',
       subject: this.#inCatalog,
       problem: `channel ${quoteGo(channel.name)}: ${fault}`,
-      hint: 'fix the problems that opmate validate lists',
+      hint: 'fix the problems that api.validate lists',
     });
   }
 

@@ -103,7 +103,7 @@ async function detectType(file: OpenFile, document: CatalogDocument): Promise<Te
   throw await fail(
     `unknown template schema: ${schema}`,
     /^olm\.(?:package|channel|bundle|deprecations)$/.test(schema)
-      ? 'convert the catalog to a template with opmate template convert basic'
+      ? 'convert the catalog to a template with api.convertToTemplate'
       : among,
   );
 }

@@ -63,7 +63,7 @@ export async function planApply(
   const place = { name: deployment.name, namespace: deployment.installNamespace };
   if (place.namespace === '') {
     throw new OpmateError('INVALID', `${place.name}: missing namespace`, {
-      hint: 'set spec.installNamespace or --install-namespace',
+      hint: 'set spec.installNamespace or options.installNamespace',
     });
   }
   const values = deployment.objects.map((object) => object.load());

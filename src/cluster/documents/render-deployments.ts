@@ -140,7 +140,7 @@ const unusedFields: Readonly<Record<string, readonly ('config' | 'watchNamespace
   helm: ['watchNamespaces'],
 };
 
-const secretHint = 'add its manifest to the documents, or specify its directory with --secrets';
+const secretHint = 'add its manifest to the documents, or specify its directory with options.secrets';
 
 /** Rendering of a deployment. */
 class Rendering extends Report {
@@ -259,7 +259,7 @@ class Rendering extends Report {
     const inConfig = ['spec', 'config'];
     if (own !== undefined && 'fault' in own) this.#diagnose('error', inConfig, 'invalid-value', own.fault);
     else if (own !== undefined && options.config !== undefined) {
-      const problem = 'spec.config: cannot be combined with --config';
+      const problem = 'spec.config: cannot be combined with options.config';
       this.#diagnose('error', inConfig, 'exclusive-fields', problem);
     }
     if (this.findings.length > 0) return undefined;
@@ -338,7 +338,7 @@ class Rendering extends Report {
       );
       if (configMap === undefined) {
         const problem = `${formatPath(reference.documentPath)}: ConfigMap ${quoteGo(reference.name)} not found`;
-        const hint = 'add it to the documents, or to the directory of --config-maps';
+        const hint = 'add it to the documents, or to the directory of options.configMaps';
         this.#diagnose('error', reference.documentPath, 'missing-object', problem, hint);
         continue;
       }
@@ -379,7 +379,7 @@ class Rendering extends Report {
       this.#options.allowForeignSecrets !== true
     ) {
       const problem = `Secret ${quoteGo(secret.name)} is in another namespace: ${quoteGo(foundIn)}`;
-      const hint = 'move it to the namespace of the operator, or allow it with --allow-foreign-secrets';
+      const hint = 'move it to the namespace of the operator, or allow it with options.allowForeignSecrets';
       this.#diagnose('error', secret.path, 'foreign-secret', problem, hint);
       return {};
     }
@@ -419,7 +419,7 @@ class Rendering extends Report {
     const first = objects.find(({ kind, namespace }) => namespace === '' && namespaced.test(kind));
     if (first === undefined) return;
     const problem = `${first.kind} ${quoteGo(first.name)} names no namespace, and spec.installNamespace is missing`;
-    this.#diagnose('warning', ['kind'], 'missing-namespace', problem, 'set --install-namespace');
+    this.#diagnose('warning', ['kind'], 'missing-namespace', problem, 'set options.installNamespace');
   }
 
   /** Adds the document to an error, and removes the paths of unpacked files. */

@@ -127,8 +127,8 @@ function kindOfSource(field: Field): Kind | undefined {
     if (named !== foreign && !field.field(foreign).isPresent) continue;
     const hint =
       foreign === 'local'
-        ? 'use configMaps, with the ConfigMap in the documents or in --config-maps'
-        : 'render the uploaded directory with opmate bundle render';
+        ? 'use configMaps, with the ConfigMap in the documents or in options.configMaps'
+        : 'render the uploaded directory with api.renderBundle';
     const written = named === foreign ? kindField : field.field(foreign);
     return written.fail(`${foreign} content exists only in its cluster`, { code: 'unsupported', hint });
   }
@@ -326,13 +326,13 @@ export function findRefusals(
   if (local !== undefined) {
     refusals.push({
       message: `${formatPath(path)}: ${quoteGo(redactUrls(local))} is on this machine`,
-      hint: 'use a registry, or an https or ssh URL, or allow local sources with --allow-local',
+      hint: 'use a registry, or an https or ssh URL, or allow local sources with options.allowLocal',
     });
   }
   if (source.kind !== 'configMaps' && source.insecureSkipTlsVerify === true && allowInsecure !== true) {
     refusals.push({
       message: `${formatPath(path)}: skips certificate verification`,
-      hint: 'add its certificate authority with registry.caFile, or allow this with --allow-insecure',
+      hint: 'add its certificate authority with registry.caFile, or allow this with options.allowInsecure',
     });
   }
   return refusals;

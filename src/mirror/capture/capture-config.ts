@@ -11,7 +11,7 @@ import type { CapturedCatalog, CapturedPackage } from './catalog-capture.js';
 export function encodeCapture({ catalogs, subscriptions, extensions }: ClusterCapture): string {
   const from = [count(subscriptions, 'Subscription'), count(extensions, 'ClusterExtension')];
   const lines = [
-    `# Written by opmate mirror capture from ${from.join(' and ')}: what keeps this cluster installable and upgradable.`,
+    `# Written by opmate from ${from.join(' and ')}: what keeps this cluster installable and upgradable.`,
     'kind: ImageSetConfiguration',
     'apiVersion: mirror.openshift.io/v2alpha1',
     'mirror:',

@@ -118,7 +118,7 @@ export class InstalledRequests {
     if (left.length === 0)
       this.#warnings.addUnmapped(title, `package ${quoteShort(packageName)} is in none of ${names}`);
     else {
-      const hint = 'specify the catalogs with --catalog IMAGE or --catalog IMAGE=DIRECTORY';
+      const hint = 'specify the catalogs with options.catalogs IMAGE or options.catalogs IMAGE=DIRECTORY';
       this.#warnings.addUnmapped(title, `may be from any of ${names}`, hint);
     }
     return undefined;

@@ -178,7 +178,7 @@ async function refuseShared(
 function createSharedError(subject: string, user: string): OpmateError {
   return new OpmateError('INVALID', `not deleted, ${user} has it too`, {
     subject,
-    hint: 'keep what is needed with --keep LOCK, or delete it nevertheless with --allow-shared',
+    hint: 'keep what is needed with options.keep LOCK, or delete it nevertheless with options.allowShared',
   });
 }
 

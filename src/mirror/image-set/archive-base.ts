@@ -32,7 +32,7 @@ export async function readArchiveBase(base: BasePlace, directory: string | undef
     const [place, target] = [await resolveLinks(base.path), await resolveLinks(directory)];
     if (place === target || place === path.join(target, archiveIndexName)) {
       throw new OpmateError('INVALID', 'the new archive would replace it, and could not be used without it', {
-        subject: `--base ${quoteGo(base.text)}`,
+        subject: `options.base ${quoteGo(base.text)}`,
         hint: 'use another directory, or move its mirror_archive.json elsewhere and specify that file',
       });
     }

@@ -57,7 +57,8 @@ export function readLockedTemplates(lock: ImageSetLock, subject: string): Map<st
     const name = `${subject}: template ${quoteGo(file)}`;
     const known = templates.get(file);
     if (text === undefined) {
-      const hint = 'specify the configuration with --config to read its templates, or mirror to disk again';
+      const hint =
+        'specify the configuration with options.config to read its templates, or mirror to disk again';
       errors.add(new OpmateError('INVALID', 'only its path is in the lock', { subject: name, hint }));
     } else if (known === undefined) {
       try {

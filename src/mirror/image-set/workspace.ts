@@ -72,7 +72,7 @@ export class Workspace {
   async requireWritable(): Promise<void> {
     await requireNoLinks([this.root]);
     if ((await statIfPresent(this.lockFile))?.isDirectory() === true) {
-      throw new OpmateError('IO', `--lock ${quoteGo(this.shownLock)}: is a directory`, {
+      throw new OpmateError('IO', `mirror.lockFile ${quoteGo(this.shownLock)}: is a directory`, {
         hint: 'specify a file',
       });
     }

@@ -81,7 +81,7 @@ async function findRepositories(
     const login = error.code === 'AUTH' ? `; or ${error.hint ?? 'log in'}` : '';
     throw new OpmateError('NOT_FOUND', `does not list its repositories: ${error.problem}`, {
       subject: registry,
-      hint: `specify them with --repository, or a lock or archive of the mirrored images with --lock${login}`,
+      hint: `specify them with options.repositories, or a lock or archive of the mirrored images with options.lock${login}`,
       cause: error,
     });
   }

@@ -291,7 +291,7 @@ function createBaseError(
   if (holder === undefined) {
     const problem = `archive ${id}: is based on archive ${base}, which is not at the target: ${targetName} needs ${digest}${more}`;
     return new OpmateError('NOT_FOUND', problem, {
-      hint: 'copy the base to the target first, or name its directory with one more --from',
+      hint: 'copy the base to the target first, or name its directory with one more options.archives',
     });
   }
   const problem = `archive ${id}: is based on inventory ${base}: ${targetName} needs ${digest}, which is no longer in ${holder}${more}`;

@@ -75,7 +75,7 @@ export function parseLock(text: string, file: string, kind: 'file' | 'reference'
 function notLock(file: string): OpmateError {
   return new OpmateError('INVALID', 'expected a lock or an archive', {
     about: file,
-    hint: `specify the ${lockName} that opmate mirror writes, or the directory of an archive`,
+    hint: `specify the ${lockName} that api.mirrorImageSet writes, or the directory of an archive`,
   });
 }
 

@@ -83,7 +83,7 @@ function matchPlatform(
   const count = matching.length === 0 ? 'none' : `${matching.length}`;
   throw new OpmateError('INVALID', `${count} of its platforms match ${pattern.source}: ${all}`, {
     subject,
-    hint: 'select exactly one with --index-filter-by-os',
+    hint: 'select exactly one with options.platform',
   });
 }
 

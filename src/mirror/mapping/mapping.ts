@@ -84,8 +84,8 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Mi
     isSame: isSameImage,
     getHint: (collisions) =>
       collisions.some(([a, b]) => getOrigin(a).repository !== getOrigin(b).repository)
-        ? 'use a larger --max-components'
-        : 'use custom mappings with opmate mirror -f',
+        ? 'use a larger options.maxComponents'
+        : 'use custom mappings with api.mirrorMappings',
   });
   if (options.mergeRepositories !== true) warnings.push(...findSharedRepositories(kept.map(getRepositories)));
   faults.sort((a, b) => compareBytes(a.error.message, b.error.message));

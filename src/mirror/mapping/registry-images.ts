@@ -83,7 +83,7 @@ export function mapToRegistry(images: Iterable<string>, options: RegistryMapping
     getName: ({ source }) => formatImageName(source),
     isSame: (a, b) => formatImageName(a.source) === formatImageName(b.source),
     getHint: () =>
-      'remove one of them with --package, --channel or --bundle, and mirror it below another namespace',
+      'remove one of them with options.packages, options.channels or options.bundles, and mirror it below another namespace',
   });
   const warnings = findSharedRepositories(
     sorted.map(({ source, target }) => ({

@@ -55,8 +55,8 @@ export function getMaxImages(options: Pick<TransferOptions, 'maxPerRegistry' | '
 }
 
 const mappingHints = {
-  missing: 'check the name and tag, or skip it with --skip-missing',
-  unreachable: 'skip it with --continue-on-error',
+  missing: 'check the name and tag, or skip it with options.skipMissing',
+  unreachable: 'skip it with options.continueOnError',
 };
 
 interface StepOptions extends TransferOptions {

@@ -36,7 +36,7 @@ export async function readSignaturePolicy(
   const count = [policy !== undefined, keys.length > 0, certificate !== undefined].filter(Boolean).length;
   if (count !== 1) {
     throw new UsageError(count === 0 ? 'no signature policy' : 'several signature policies', {
-      hint: 'use one of --policy, --key, or --certificate-identity with --trusted-root',
+      hint: 'use one of options.policy, options.keys, or options.certificate',
     });
   }
   const read = (file: string): Promise<Buffer> =>
@@ -51,11 +51,11 @@ export async function readSignaturePolicy(
     const { checkTrustedRoot } = await import('../../trust/sigstore-verifier.js');
     checkTrustedRoot(json, trustedRoot);
     const trust = { kind: 'trusted-root' as const, json };
-    return signerPolicy('--certificate-identity', { kind: 'certificate', trust, identity, oidcIssuer });
+    return signerPolicy('options.certificate', { kind: 'certificate', trust, identity, oidcIssuer });
   }
   const parsed = [];
   for (const key of keys) parsed.push(parseVerificationKey(await read(key), key));
-  return signerPolicy('--key', { kind: 'key', keys: parsed, rekorKeys: [] });
+  return signerPolicy('options.keys', { kind: 'key', keys: parsed, rekorKeys: [] });
 }
 
 /** Manifests have a kind or an API version; policy.json has neither. */

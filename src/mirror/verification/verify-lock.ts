@@ -153,7 +153,8 @@ export function getRefusals({ images }: VerifiedSet, verdicts: ReadonlyMap<strin
 /** Throws OpmateError INVALID with all refused images. */
 export function requireVerified(refusals: readonly string[]): void {
   const errors = new ErrorList();
-  const hint = 'sign the image, accept it in the policy, or mirror with --verify report; nothing was copied';
+  const hint =
+    'sign the image, accept it in the policy, or mirror with options.verification report; nothing was copied';
   for (const line of refusals) errors.add(new OpmateError('INVALID', line, { hint }));
   errors.throwIfAny();
 }

@@ -147,7 +147,7 @@ export async function readArchiveIndex(place: string, proof: ArchiveProof = {}):
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
     throw new OpmateError('NOT_FOUND', `not an archive: ${path.basename(file)} not found`, {
       subject: place,
-      hint: 'specify the directory that opmate mirror wrote to; an unfinished archive has no index yet',
+      hint: 'specify the directory that api.archiveImageSet wrote to; an unfinished archive has no index yet',
       cause: error,
     });
   }
@@ -172,7 +172,7 @@ async function requireSignature(bytes: Buffer, file: string, key: KeyObject): Pr
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
     throw new OpmateError('DIGEST', `not signed: ${path.basename(signatureFile)} not found`, {
       about: file,
-      hint: 'sign the archive with --sign-by when writing it, and move the signature along with it',
+      hint: 'sign the archive with options.signingKey when writing it, and move the signature along with it',
     });
   });
   if (verifyDetached(bytes, signature.toString('latin1'), key)) return;

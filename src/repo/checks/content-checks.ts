@@ -65,7 +65,7 @@ function checkBundleObjects(catalog: CheckedCatalog, report: ReportFinding): voi
   if (first === undefined) return;
   const names = joinNames(wrong.map(({ name }) => name));
   const problem = `${quoteGo('olm.bundle.object')} in a catalog of OpenShift ${firstWithMetadata} or later: ${names}`;
-  const hint = 'render the catalog again with opmate repo render';
+  const hint = 'render the catalog again with api.renderRepository';
   report('error', problem, { file: catalog.file, line: first.line, hint });
 }
 

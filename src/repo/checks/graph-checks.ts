@@ -81,7 +81,7 @@ function checkUsingFbc(bundle: CheckedBundle, operator: CheckedOperator, report:
   const isFirst = operator.bundles.length <= 1;
   const hint = isFirst
     ? 'start with file-based catalogs: set fbc.enabled in ci.yaml'
-    : 'convert the operator to file-based catalogs with opmate repo onboard';
+    : 'convert the operator to file-based catalogs with api.onboardOperator';
   report('warning', 'the operator does not use file-based catalogs', { file: bundle.directory, hint });
 }
 

@@ -63,7 +63,7 @@ export class ContentFetcher {
     try {
       if (this.#options.credentials === undefined) {
         throw new OpmateError('AUTH', `Secret ${quoteGo(secret.name)}: no directory of Secrets`, {
-          hint: 'specify its directory with --secrets',
+          hint: 'specify its directory with options.secrets',
         });
       }
       const address = origin.kind === 'git' ? origin.repository : origin.url;

@@ -94,7 +94,7 @@ class ContentOpener {
           'INVALID',
           `integrity check failed: cache ${cacheDirectory}: ${match.missing}`,
           {
-            hint: 'create it with --cache-only, or remove --cache-enforce-integrity to create it now',
+            hint: 'create it with api.buildServeCache, or remove options.requireCache to create it now',
           },
         );
       }

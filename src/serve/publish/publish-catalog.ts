@@ -113,7 +113,8 @@ async function publishFirst(
         return publication;
       }
       if (!update) {
-        const hint = 'add --update to a published directory, or specify a directory that does not exist yet';
+        const hint =
+          'add options.update to a published directory, or specify a directory that does not exist yet';
         throw new OpmateError('INVALID', 'not empty', { subject: directory, hint });
       }
       await requirePublished(directory);

@@ -67,7 +67,7 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
   if (options.htpasswd === undefined && options.insecureListen !== true && !isLoopbackHost(host)) {
     throw new UsageError(
       `listen ${formatAddress({ host, port })}: not a loopback address, and no authentication is configured`,
-      { hint: 'add --htpasswd FILE, or allow anonymous access with --insecure-listen' },
+      { hint: 'add options.htpasswd FILE, or allow anonymous access with options.insecureListen' },
     );
   }
   const passwords = options.htpasswd === undefined ? undefined : await openPasswordFile(options.htpasswd);

@@ -127,7 +127,7 @@ function refuse(
     refusal = new RegistryRefusal(400, 'MANIFEST_BLOB_UNKNOWN', error.message);
   else if (fullDiskCodes.includes(systemCode(cause))) {
     const problem = systemReason(cause);
-    logger.log('error', `${directory}: ${problem} (free disk space, or run opmate oci gc ${directory})`);
+    logger.log('error', `${directory}: ${problem} (free disk space, or run api.collectGarbage ${directory})`);
     refusal = new RegistryRefusal(507, 'DENIED', problem);
   } else if (!gone) logger.log('error', `${request.method} ${request.url}: ${getMessage(error)}`);
   if (gone || response.headersSent) return void response.destroy();

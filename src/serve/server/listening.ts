@@ -9,8 +9,12 @@ export interface ListenAddress {
   port: number;
 }
 
-/** Starts listening. Returns the port. `flag` sets the address, for hints. Throws OpmateError IO. */
-export async function listenOn(server: Server, address: ListenAddress, flag = '--port'): Promise<number> {
+/** Starts listening. Returns the port. `option` sets the address, for hints. Throws OpmateError IO. */
+export async function listenOn(
+  server: Server,
+  address: ListenAddress,
+  option = 'options.port',
+): Promise<number> {
   const { host, port } = address;
   try {
     return await new Promise((resolve, reject) => {
@@ -23,8 +27,8 @@ export async function listenOn(server: Server, address: ListenAddress, flag = '-
   } catch (cause) {
     const hint =
       systemCode(cause) === 'EADDRINUSE'
-        ? `use another port with ${flag}, or stop the process that listens there`
-        : `use another address or port with ${flag}`;
+        ? `use another port with ${option}, or stop the process that listens there`
+        : `use another address or port with ${option}`;
     throw new OpmateError('IO', `listen ${formatAddress(address)}: ${systemReason(cause)}`, { cause, hint });
   }
 }

@@ -36,7 +36,9 @@ export interface ContentLock {
 /** Opens the lock file that options name, if any. Throws OpmateError with the path of the invalid field. */
 export async function openContentLock({ lock, updateLock = false }: PinOptions): Promise<ContentLock> {
   if (lock === undefined && updateLock) {
-    throw new UsageError('--update-lock: needs --lock', { hint: 'specify the file with --lock FILE' });
+    throw new UsageError('options.updateLock: needs options.lock', {
+      hint: 'specify the file with options.lock FILE',
+    });
   }
   const locked = lock === undefined || updateLock ? undefined : await readContentLock(lock);
   return {
@@ -57,7 +59,7 @@ async function readContentLock(file: string): Promise<Pin[] | undefined> {
 
 /** Parses the text of a lock file. Throws OpmateError. */
 export function parseContentLock(text: string, file: string): Pin[] {
-  return inContext({ hint: 'specify a bundle lock, or update the file with --update-lock' }, () =>
+  return inContext({ hint: 'specify a bundle lock, or update the file with options.updateLock' }, () =>
     readPins(openJsonFile(text, file)),
   );
 }

@@ -99,6 +99,6 @@ export function getPinnedState({ type, ref }: Pin): string {
 export function drift(name: string, locked: string, actual: string): OpmateError {
   return new OpmateError('DIGEST', `locked as ${locked}, got ${actual}`, {
     subject: name,
-    hint: 'review the changes, then update the lock with --update-lock',
+    hint: 'review the changes, then update the lock with options.updateLock',
   });
 }

@@ -151,7 +151,7 @@ function findPin(name: string, { pins }: ContentOptions): Pin | undefined {
   if (pin !== undefined) return pin;
   throw new OpmateError('INVALID', 'is not in the lock', {
     subject: name,
-    hint: 'update the lock with --update-lock',
+    hint: 'update the lock with options.updateLock',
   });
 }
 
@@ -167,7 +167,7 @@ function checkContent(pin: Pin, { source }: PlacedSource, options: ContentOption
   } else if (isLocal(source)) {
     const covered = known.roots === undefined ? 'all files' : `only ${known.roots.join(', ')}`;
     const problem = `lock entry covers ${covered}, expected the paths that this command reads`;
-    const hint = 'use a separate lock, or update this one with --update-lock';
+    const hint = 'use a separate lock, or update this one with options.updateLock';
     throw new OpmateError('INVALID', problem, { subject: pin.name, hint });
   } else if (getPinnedState(known) !== getPinnedState(pin)) throw drift(pin.name, known.ref, pin.ref);
 }

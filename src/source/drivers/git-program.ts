@@ -114,7 +114,7 @@ function checkRepository(source: GitPlace, { network }: GitOptions): void {
   if (url !== undefined && (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:'))) {
     throw new OpmateError('INVALID', 'URL must not contain credentials', {
       subject: shown,
-      hint: 'move them to a Secret in a file, and specify it with --secrets DIRECTORY and --secret NAME',
+      hint: 'move them to a Secret in a file, and specify it with options.secrets DIRECTORY and options.secret NAME',
     });
   }
   if (url !== undefined) requireHttps(url, shown, network);
@@ -278,7 +278,7 @@ function toError(
       subject: shown,
       hint:
         credentials === undefined
-          ? 'specify a Secret with secretRef in catalogs or --secret for bundles, and its directory with --secrets'
+          ? 'specify a Secret with secretRef in catalogs or options.secret for bundles, and its directory with options.secrets'
           : 'check the credentials in the Secret and their read access',
     });
   }

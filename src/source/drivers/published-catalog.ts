@@ -80,7 +80,7 @@ async function verifyFile(
 ): Promise<void> {
   const handle = await openIfRegularFile(file);
   if (handle === undefined) {
-    const hint = 'publish the catalog again with --update';
+    const hint = 'publish the catalog again with options.update';
     throw new OpmateError('NOT_FOUND', 'no such file', { about: file, hint });
   }
   await withOpen(handle, async () => {

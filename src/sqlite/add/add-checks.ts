@@ -62,7 +62,7 @@ function checkAlone(
     fail(
       `bundle ${name} substitutes for ${substitutesFor}: SubstitutesFor is an alpha-only feature. ` +
         'You must enable alpha features with the flag --enable-alpha in order to use this feature',
-      'add it with --enable-alpha',
+      'add it with options.enableAlpha',
     );
   }
 }
@@ -142,12 +142,12 @@ async function checkPresence(
     }
   } else if (inPackage) {
     const problem = `Bundle already added that provides package and csv: ${details}`;
-    const hint = 'use --overwrite-latest for channel heads only';
+    const hint = 'use options.overwriteLatest for channel heads only';
     refuse(new VersionAlreadyAddedError('INVALID', problem, { hint }));
   } else if (findPackages(database, name).length === 0) {
     fail(
       `failed to add bundle "${name}": ${details}, but in no channel`,
-      'remove bundles without a channel with opmate registry prune-stranded',
+      'remove bundles without a channel with api.editIndex prune-stranded',
     );
   }
 }

@@ -46,7 +46,7 @@ function packageNameWarnings({ packageName }: BundleRecord): string[] {
   const faults = dns1123LabelFaults(packageName);
   if (faults.length === 0) return [];
   return [
-    `opmate validate refuses a catalog with this package: invalid package name ${quoteGo(packageName)}: ` +
+    `api.validate refuses a catalog with this package: invalid package name ${quoteGo(packageName)}: ` +
       `${faults.join(', ')}; rename the package in metadata/annotations.yaml`,
   ];
 }
@@ -87,7 +87,7 @@ function rangeWarnings({ dependencies }: BundleRecord): string[] {
       return [];
     } catch (error) {
       return [
-        `opmate validate refuses a catalog with it: dependency of type ${type}: invalid version range ` +
+        `api.validate refuses a catalog with it: dependency of type ${type}: invalid version range ` +
           `${quoteGo(range)}: ${getMessage(error)}; correct it in metadata/dependencies.yaml`,
       ];
     }

@@ -73,7 +73,7 @@ export async function addBundles(
     for (const bundle of mode === 'replaces' ? [] : sorted) {
       if (!overwritten.has(bundle.record.name) || refused.has(bundle)) continue;
       const message = `failed to add bundle "${bundle.record.name}": it is in the index already`;
-      const hint = 'use --overwrite-latest with --mode replaces only';
+      const hint = 'use options.overwriteLatest with options.mode replaces only';
       refused.set(bundle, [new OpmateError('INVALID', message, { hint })]);
     }
     throwIfRefused();
@@ -136,7 +136,7 @@ function warnOfKeptManifests(database: Database, logger: Logger | undefined): vo
   );
   if (kept.length === 0) return;
   const names = kept.slice(0, 5).join(', ') + (kept.length > 5 ? ` and ${kept.length - 5} more` : '');
-  logger?.log('warn', `--minimal keeps the manifests of bundles without an image: ${names}`);
+  logger?.log('warn', `options.minimal keeps the manifests of bundles without an image: ${names}`);
 }
 
 /** Sorts bundles by package, version, name and reference. */

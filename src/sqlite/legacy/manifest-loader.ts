@@ -46,7 +46,7 @@ export class ManifestsError extends OpmateError {
     if (problems.length === 1) super(first.code, first.message, { hint, file, line, cause });
     else {
       super('INVALID', `error loading manifests from ${label}: ${problems.length} problems`, {
-        hint: 'fix them, or add --permissive to load the rest',
+        hint: 'fix them, or add options.permissive to load the rest',
         cause: first,
       });
     }
@@ -88,7 +88,7 @@ export class ManifestLoader {
       if (record.substitutesFor !== '') {
         throw new OpmateError('INVALID', 'SubstitutesFor is an alpha-only feature', {
           about: subject,
-          hint: 'add the bundle with opmate registry add --enable-alpha, or remove the annotation olm.substitutesFor',
+          hint: 'add the bundle with api.editIndex add options.enableAlpha, or remove the annotation olm.substitutesFor',
         });
       }
       const earlier = this.#bundles.get(record.name);

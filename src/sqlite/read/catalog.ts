@@ -19,7 +19,13 @@ import {
 } from './convert-package.js';
 import type { Database } from '../schema/database.js';
 import { type ReadOptions, type ReadSession, openForReading } from '../schema/edit.js';
-import { type StoredBundle, type StoredMember, type StoredPackage, IndexQueries, readState } from './queries.js';
+import {
+  type StoredBundle,
+  type StoredMember,
+  type StoredPackage,
+  IndexQueries,
+  readState,
+} from './queries.js';
 
 /** Identifies a blob of an index. Its file position is meaningless: rows have no lines. */
 interface IndexOrigin extends BlobOrigin {
@@ -112,7 +118,7 @@ export class SqliteCatalog implements Catalog {
     }
     logger?.progress({ task, state: 'done' });
     if (tree.children.length > 0 && onFault === undefined)
-      throw this.#fault('INVALID', renderErrorTree(tree), 'run opmate validate to see each problem');
+      throw this.#fault('INVALID', renderErrorTree(tree), 'run api.validate to see each problem');
   }
 
   /** Passes a fault of the content to `onFault`; throws other errors, and all without it. */

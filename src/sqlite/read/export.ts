@@ -54,7 +54,7 @@ export async function exportPackages(
   if ((await statIfPresent(directory))?.isDirectory() === false) {
     throw new OpmateError('IO', 'is a file, not a directory', {
       subject: directory,
-      hint: 'specify another directory with --to',
+      hint: 'specify another directory with options.directory',
     });
   }
   await changeDirectory(directory, {}, async ({ staging, add }) => {
@@ -133,7 +133,7 @@ async function requireAbsent(target: string): Promise<void> {
   if ((await lstatIfPresent(target)) === undefined) return;
   throw new OpmateError('IO', 'already exists', {
     subject: target,
-    hint: 'remove it, or specify another directory with --to',
+    hint: 'remove it, or specify another directory with options.directory',
   });
 }
 

@@ -59,12 +59,12 @@ function databaseLabel({ name, labels }: Image): string {
     throw new OpmateError(
       'UNSUPPORTED',
       `index image ${name}: is a file-based catalog; only sqlite-based catalogs are supported here`,
-      { hint: 'use opmate render, list, graph, validate or migrate' },
+      { hint: 'use api.render, api.listCatalog, api.drawGraph, api.validate or api.migrateCatalog' },
     );
   }
   const isBundle = labels[imageLabels.bundlePackage] !== undefined;
   throw new OpmateError('INVALID', `index image ${name} missing label ${imageLabels.database}`, {
-    hint: isBundle ? 'add the bundle image with --bundles' : 'use an index image created by opm index',
+    hint: isBundle ? 'add the bundle image with options.bundles' : 'use an index image created by opm index',
   });
 }
 

@@ -90,7 +90,7 @@ export async function deleteLatest(
         `package ${packageName}: ${newest} and ${next} have the same version, or none`,
         {
           subject: database.name,
-          hint: 'select one with opmate registry delete --bundle NAME, or remove both with --each-channel',
+          hint: 'select one with api.editIndex delete options.bundle NAME, or remove both with options.eachChannel',
         },
       );
     }
@@ -195,7 +195,7 @@ function takeOutOfPackage(
   if (state.heads.size > 0 && heads.size === 0) {
     throw new OpmateError('INVALID', `without ${bundle.name} package ${packageName} has no channel left`, {
       subject: database.name,
-      hint: `remove the package with opmate registry rm --package ${packageName}`,
+      hint: `remove the package with api.editIndex rm options.packages ${packageName}`,
     });
   }
   if (heads.size > 0 && !heads.has(state.defaultChannel)) {

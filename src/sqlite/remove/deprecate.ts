@@ -56,7 +56,7 @@ export async function deprecateTruncate(
     const missing = wanted.filter((image) => !listed.has(image));
     if (missing.length > 0) {
       const problem = `target bundlepaths for deprecation missing from registry: [${missing.join(' ')}]`;
-      const hint = 'use the images that opmate registry bundles lists';
+      const hint = 'use the images that api.openIndex bundles lists';
       failed([new OpmateError('NOT_FOUND', problem, { subject: database.name, hint })]);
     }
     let remaining = wanted.filter((image) => listed.has(image));
@@ -218,7 +218,7 @@ function readTail(database: Database, name: string): Map<string, TailEntry> {
   if (tail.has(head)) {
     throw new OpmateError('INVALID', 'Bundle deprecation causing default channel removal', {
       subject: database.name,
-      hint: 'specify the heads of all its channels and --allow-package-removal to remove its package',
+      hint: 'specify the heads of all its channels and options.allowPackageRemoval to remove its package',
     });
   }
   return tail;

@@ -131,7 +131,7 @@ describe('renderDeployments', () => {
       expect.objectContaining({
         severity: 'warning',
         code: 'missing-namespace',
-        hint: 'set --install-namespace',
+        hint: 'set options.installNamespace',
       }),
     );
   });

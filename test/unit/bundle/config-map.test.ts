@@ -158,14 +158,16 @@ describe('bundle/config-map', () => {
         code: 'limit',
         problem: 'bundle files exceeded 1000 bytes limit: they have 1300, manifests/a.yaml alone 700',
         hint: expect.stringMatching(
-          /^add --gzip \(\d\d bytes in one ConfigMap\) or --split \(2 ConfigMaps\)$/,
+          /^add options.gzip \(\d\d bytes in one ConfigMap\) or options.split \(2 ConfigMaps\)$/,
         ),
       },
     ]);
     const hint = async (more: Partial<ExtractOptions>): Promise<string | undefined> =>
       (await extractConfigMaps(files, { ...options, ...more })).findings[0]?.hint;
-    expect(await hint({ limit: 40 })).toMatch(/^add --gzip --split \(\d\d bytes in 2 ConfigMaps\)$/);
-    expect(await hint({ limit: 40, gzip: true })).toBe('add --split (2 ConfigMaps)');
+    expect(await hint({ limit: 40 })).toMatch(
+      /^add options.gzip options.split \(\d\d bytes in 2 ConfigMaps\)$/,
+    );
+    expect(await hint({ limit: 40, gzip: true })).toBe('add options.split (2 ConfigMaps)');
     expect(await hint({ limit: 20, gzip: true })).toBe('reduce the size of the file: a file cannot be split');
     const large = await extractConfigMaps(files, { ...options, limit: 650, split: true });
     expect(large.findings).toEqual([
@@ -174,7 +176,7 @@ describe('bundle/config-map', () => {
         code: 'limit',
         problem: '700 bytes, over the limit of 650 bytes for a ConfigMap',
         file: 'manifests/a.yaml',
-        hint: 'compress the files with --gzip',
+        hint: 'compress the files with options.gzip',
       },
     ]);
   });

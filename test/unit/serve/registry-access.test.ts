@@ -155,7 +155,7 @@ describe('serve/registry: who may do what', () => {
       await expect(startRegistry({ directory, host })).rejects.toMatchObject({
         code: 'USAGE',
         message: expect.stringContaining('not a loopback address') as string,
-        hint: expect.stringContaining('--insecure-listen') as string,
+        hint: expect.stringContaining('options.insecureListen') as string,
       });
     },
   );

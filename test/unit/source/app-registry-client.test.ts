@@ -196,7 +196,7 @@ describe('source/app-registry: client', () => {
     answer(/namespace=/, (response) => void response.writeHead(410).end());
     expect(await failureOf(clientOf().listPackages())).toMatchObject({
       code: 'NOT_FOUND',
-      hint: expect.stringContaining('--manifests DIR or --bundles LIST'),
+      hint: expect.stringContaining('options.manifests DIR or options.bundles LIST'),
     });
   });
 
@@ -220,7 +220,7 @@ describe('source/app-registry: client', () => {
     expect(failure).toMatchObject({ code: 'AUTH', message: expect.stringContaining('what is ***?') });
     expect(bench.logged.join('\n')).not.toContain(token);
     expect(() => clientOf({ token: 'a\r\nb: c' })).toThrow(
-      '--auth-token: characters not allowed in a header',
+      'options.token: characters not allowed in a header',
     );
   });
 

@@ -127,7 +127,7 @@ describe('source/bundles stageBundles', () => {
       true,
     );
     expect(logged).toContain(
-      'warn: --pull-from example.com/x=example.org/y: no bundle matches example.com/x/…',
+      'warn: options.pullFrom example.com/x=example.org/y: no bundle matches example.com/x/…',
     );
     expect(logged.join()).not.toContain('no bundle matches quay.io/prod/…');
   });
@@ -242,7 +242,7 @@ describe('source/bundles stageBundles', () => {
     const options = { requireDigest: true };
     for (const reference of [tagged, root, `oci:${root}:v1@${digest}`]) {
       const error = await failureOf(stageBundles([reference], session, options));
-      expect(error.message).toMatch(/, required by --require-digest$/);
+      expect(error.message).toMatch(/, required by options\.requireDigest$/);
       expect(error.message.startsWith(reference)).toBe(true);
     }
     expect(registry.requests).toEqual([]);
@@ -276,7 +276,7 @@ describe('source/bundles stageBundles', () => {
       expect(failure).toMatchObject({
         code: 'UNSUPPORTED',
         message: `${reference}: cannot be added to an index`,
-        hint: expect.stringMatching(/^use an image, oci:DIR\[:TAG\], .*bundle unpack/),
+        hint: expect.stringMatching(/^use an image, oci:DIR\[:TAG\], .*api\.unpackBundle/),
       });
     },
   );

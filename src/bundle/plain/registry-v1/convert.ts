@@ -96,7 +96,7 @@ function chooseTargets(
     if (watchNamespace !== undefined && targets.length === 0) targets = [watchNamespace];
     else if (watchNamespace !== undefined && (targets.length > 1 || targets[0] !== watchNamespace)) {
       const subject = `watchNamespace "${watchNamespace}"`;
-      report.fault('exclusive-fields', 'conflicts with --watch-namespace', { subject, file });
+      report.fault('exclusive-fields', 'conflicts with options.watchNamespace', { subject, file });
     }
   }
   if (targets.length === 0) targets = defaultTargets(modes);
@@ -106,7 +106,7 @@ function chooseTargets(
     report.fault('install-mode', fault, {
       file: csvManifest.file,
       ...csvManifest.placeOf(['spec', 'installModes']),
-      hint: 'select the namespace to watch with --watch-namespace',
+      hint: 'select the namespace to watch with options.watchNamespace',
     });
   }
   return { targets, deploymentConfig };

@@ -54,7 +54,7 @@ export function readRegistryV1(
   }
   if (csvManifest === undefined) {
     report.fault('missing-csv', 'no ClusterServiceVersion in manifests/', {
-      hint: 'add one, or use --format plain for plain manifests',
+      hint: 'add one, or use options.format plain for plain manifests',
     });
   }
   const crds = manifests.filter(({ kind }) => kind === 'CustomResourceDefinition');

@@ -75,7 +75,7 @@ describe('bundle/author/build', () => {
     const root = await directoryWith(base);
     await expect(prepareBundle(requestIn(root), { readsOnly: true })).rejects.toMatchObject({
       message: 'metadata/annotations.yaml: no such file',
-      hint: 'create it with opmate bundle generate',
+      hint: 'create it with api.generateBundle',
     });
   });
 
@@ -140,7 +140,7 @@ describe('bundle/author/build', () => {
       'FROM a/b:c\nCOPY manifests /manifests/\nCOPY metadata /metadata/\nCOPY x /manifests/x\n';
     const findings = await findingsOf({ 'bundle.Dockerfile': dockerfile }, { baseImage: 'scratch' });
     expect(findings).toEqual([
-      'bundle.Dockerfile: FROM a/b:c, but --base-image is scratch',
+      'bundle.Dockerfile: FROM a/b:c, but options.baseImage is scratch',
       'bundle.Dockerfile:4 COPY x: adds to /manifests/x',
     ]);
   });

@@ -137,7 +137,7 @@ describe('catalog/content/opm-cache', () => {
         { schema: 'olm.channel', package: 'widget', name: 'long', entries },
         bundle(name, '2.0.0'),
       ]),
-    ).toMatchObject({ code: 'INVALID', hint: 'build the image without --cache' });
+    ).toMatchObject({ code: 'INVALID', hint: 'build the image without options.cache' });
     expect(await failure([bundle('widget.v9', '9.0.0')])).toMatchObject({ code: 'INVALID' });
   });
 });

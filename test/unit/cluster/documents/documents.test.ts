@@ -320,7 +320,7 @@ spec:
       ]);
       return documents.deployments[0]?.findings[0]?.hint;
     });
-    expect(upload).toContain('opmate bundle render');
+    expect(upload).toContain('api.renderBundle');
   });
 
   it('reports all problems in all documents, with file and line', () => {

@@ -32,7 +32,7 @@ describe('deployment/source-rules', () => {
       expect(findRefusals(source, {})).toEqual([
         {
           message: `spec.sources[0]: "${ref}" is on this machine`,
-          hint: expect.stringContaining('--allow-local'),
+          hint: expect.stringContaining('options.allowLocal'),
         },
       ]);
       expect(findRefusals(source, { allowLocal: true })).toEqual([]);

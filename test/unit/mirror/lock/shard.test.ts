@@ -83,13 +83,18 @@ describe('mirror/shard', () => {
   });
 
   it.each([
-    ['', {}, '--shard "": not one of several machines', 'use I/N, e.g. 0/4 for the first of four machines'],
-    ['4/4', {}, '--shard "4/4": not one of several machines', 'use I/N, e.g. 0/4'],
-    ['0/0', {}, '--shard "0/0": not one', 'use I/N, e.g. 0/4'],
-    ['-1/4', {}, '--shard "-1/4": not one', 'use I/N, e.g. 0/4'],
-    ['1/2/3', {}, '--shard "1/2/3": not one', 'use I/N, e.g. 0/4'],
-    ['1e0/4', {}, '--shard "1e0/4": not one', 'use I/N, e.g. 0/4'],
-    ['0/10001', {}, '--shard "0/10001": more than 10000 machines', 'use I/N, e.g. 0/4'],
+    [
+      '',
+      {},
+      'options.shard "": not one of several machines',
+      'use I/N, e.g. 0/4 for the first of four machines',
+    ],
+    ['4/4', {}, 'options.shard "4/4": not one of several machines', 'use I/N, e.g. 0/4'],
+    ['0/0', {}, 'options.shard "0/0": not one', 'use I/N, e.g. 0/4'],
+    ['-1/4', {}, 'options.shard "-1/4": not one', 'use I/N, e.g. 0/4'],
+    ['1/2/3', {}, 'options.shard "1/2/3": not one', 'use I/N, e.g. 0/4'],
+    ['1e0/4', {}, 'options.shard "1e0/4": not one', 'use I/N, e.g. 0/4'],
+    ['0/10001', {}, 'options.shard "0/10001": more than 10000 machines', 'use I/N, e.g. 0/4'],
     [
       undefined,
       { JOB_COMPLETION_INDEX: '1' },

@@ -258,7 +258,7 @@ describe('mirror/select-operators', () => {
     const heads = catalogOf({ widget: { stable: ['1.0.0', '2.0.0'] } });
     expect(faultsOf(heads, '')).toEqual([
       'set.yaml:4:5: package "widget" in quay.io/acme/index:v1: channel "stable": multiple channel heads found in ' +
-        'graph: widget.v1.0.0, widget.v2.0.0 (fix the problems that opmate validate lists)',
+        'graph: widget.v1.0.0, widget.v2.0.0 (fix the problems that api.validate lists)',
     ]);
     const unlisted = { ...two, bundles: two.bundles.filter(({ name }) => name !== 'gadget.v1.0.1') };
     expect(faultsOf(unlisted, '').join()).toMatch(

@@ -107,7 +107,7 @@ describe('mirror/transfer', () => {
     const options = { continueOnError: false, skipMissing: false };
     const failure = await failureOf(run([{ ...transfer, neededBy: 'bundle "b"' }], options));
     expect(failure.message).toBe('source v0: not found: bundle "b" needs it');
-    expect(failure.hint).toBe('check the name and tag, or skip it with --skip-missing');
+    expect(failure.hint).toBe('check the name and tag, or skip it with options.skipMissing');
     const hints = { missing: 'plan again', unreachable: 'wait' };
     expect(await failureOf(run([transfer], { ...options, hints }))).toMatchObject({ hint: 'plan again' });
   });

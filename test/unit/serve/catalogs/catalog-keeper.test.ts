@@ -490,7 +490,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     await setup.keeper.apply(
       await manifestsOf(clusterCatalog('a', { type: 'Git', git }), clusterCatalog('b', imageSource())),
     );
-    await until(() => messageOf(setup, 'a').includes('specify its directory with --secrets'));
+    await until(() => messageOf(setup, 'a').includes('specify its directory with options.secrets'));
     await until(async () => (await contentOf(setup, 'b')) !== undefined);
   });
 

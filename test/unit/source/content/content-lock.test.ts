@@ -66,7 +66,7 @@ describe('source/content-lock', () => {
   });
 
   it('names the line of what is no JSON, and what to do', () => {
-    const hint = 'specify a bundle lock, or update the file with --update-lock';
+    const hint = 'specify a bundle lock, or update the file with options.updateLock';
     for (const [text, line] of [
       ['', 1],
       ['{\n"kind": }', 2],

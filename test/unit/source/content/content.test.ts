@@ -148,7 +148,7 @@ describe('source/content', () => {
       expect(error).toMatchObject({ code: 'DIGEST' });
       expect(error.message).toContain(content);
       expect(error.message).toContain(pins[0]?.content);
-      expect(error.hint).toContain('--update-lock');
+      expect(error.hint).toContain('options.updateLock');
       expect((await failureOf(open(source, { pins: [] }))).message).toBe('src: is not in the lock');
     }
   });

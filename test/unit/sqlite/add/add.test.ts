@@ -200,7 +200,7 @@ describe('sqlite/add', () => {
     await addRecords(database, [record], { logger });
     expect(bundlesIn(database)).toEqual([record.name]);
     expect(lines).toHaveLength(1);
-    expect(lines[0]).toContain(`warn: ${record.image}: bundle ${record.name} was added, but opmate `);
+    expect(lines[0]).toContain(`warn: ${record.image}: bundle ${record.name} was added, but `);
     expect(lines[0]).toContain(warning);
   });
 
@@ -332,7 +332,7 @@ describe('sqlite/add: overwriting the latest', () => {
     const database = await indexWith([bundle('1.0.0')]);
     const again = [bundle('1.0.0', { image: 'quay.io/p:new' })];
     const error = await refusal(database, again, { overwriteLatest, mode: 'semver' });
-    expect(error.hint).toBe('use --overwrite-latest with --mode replaces only');
+    expect(error.hint).toBe('use options.overwriteLatest with options.mode replaces only');
   });
 });
 
@@ -412,7 +412,9 @@ describe('sqlite/add: manifests', () => {
     const records = chain(['1.0.0', '2.0.0']).map((record) => ({ ...record, image: '' }));
     await addRecords(database, records, { minimal: true, logger });
     expect(withManifests(database)).toEqual(['p.v1.0.0', 'p.v2.0.0']);
-    expect(messages).toEqual(['warn: --minimal keeps the manifests of bundles without an image: p.v1.0.0']);
+    expect(messages).toEqual([
+      'warn: options.minimal keeps the manifests of bundles without an image: p.v1.0.0',
+    ]);
   });
 
   it('drops those of a head that a later call puts another bundle in front of', async () => {

@@ -81,7 +81,7 @@ describe('sqlite/index-image: extractDatabase', () => {
     [
       'a file-based catalog',
       { labels: { [imageLabels.configs]: '/configs' } },
-      { code: 'UNSUPPORTED', message: /file-based catalog; only sqlite-based/, hint: /render, list/ },
+      { code: 'UNSUPPORTED', message: /file-based catalog; only sqlite-based/, hint: /api\.render, api\.listCatalog/ },
     ],
     [
       'a bundle',

@@ -171,7 +171,7 @@ describe('sqlite/delete-bundle', () => {
     await deprecateTruncate(database, [imageOf('first', 2)]);
     await expect(deleteBundle(database, name(3))).rejects.toMatchObject({
       message: `index.db: without ${name(3)} package first has no channel left`,
-      hint: 'remove the package with opmate registry rm --package first',
+      hint: 'remove the package with api.editIndex rm options.packages first',
     });
     await deleteBundle(database, name(2));
     expect(edges(database)).toEqual(['1.3 > 1.2']);

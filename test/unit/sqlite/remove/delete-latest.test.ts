@@ -65,7 +65,7 @@ describe('sqlite/delete-latest', () => {
     database.run('PRAGMA foreign_keys = ON');
     await expect(deleteLatest(database, 'first', fetchManifests)).rejects.toMatchObject({
       message: `index.db: package first: ${name(1)} and ${name(2)} have the same version, or none`,
-      hint: expect.stringContaining('--each-channel') as string,
+      hint: expect.stringContaining('options.eachChannel') as string,
     });
     expect(bundleNames(database)).toHaveLength(3);
   });
@@ -93,7 +93,7 @@ describe('sqlite/delete-latest', () => {
     const options = { eachChannel: true };
     await expect(deleteLatest(database, 'first', fetchManifests, options)).rejects.toMatchObject({
       message: `index.db: without ${name(0)} package first has no channel left`,
-      hint: 'remove the package with opmate registry rm --package first',
+      hint: 'remove the package with api.editIndex rm options.packages first',
     });
     expect(database.all('SELECT * FROM channel_entry')).toEqual(before);
     await expect(deleteLatest(database, 'none', fetchManifests)).rejects.toThrow(

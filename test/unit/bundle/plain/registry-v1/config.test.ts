@@ -96,7 +96,7 @@ describe('bundle/plain/registry-v1/config', () => {
       config: { text: 'watchNamespace: elsewhere\n', file: 'c.yaml' },
     });
     expect(findings.map(formatDiagnostic)).toEqual([
-      'c.yaml: watchNamespace "elsewhere": conflicts with --watch-namespace',
+      'c.yaml: watchNamespace "elsewhere": conflicts with options.watchNamespace',
     ]);
   });
 

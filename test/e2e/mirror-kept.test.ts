@@ -153,14 +153,45 @@ describe('mirror -c', () => {
         problem: expect.stringContaining('not found') as string,
       }),
     );
+    // What failed again is tried again.
+    expect(await mirror('all.yaml', '--on-error=skip-image', '--retry-failed')).toMatchObject({ code: 4 });
+    const failedDigest = gone;
     gone = undefined;
-    expect(await mirror('all.yaml', '--retry-failed')).toMatchObject({ code: 0 });
+    const before = source.requests.length;
+    const retried = await mirror('all.yaml', '--retry-failed');
+    expect(retried).toMatchObject({ code: 0 });
     expect(await tagsOf('acme/app')).toHaveLength(3);
+    // Of images that the last run mirrored nothing is read, and the catalog is the one that it read.
+    const images = source.requests.slice(before).map(({ path: url }) => url.replace(/\?.*/, ''));
+    expect(images).toContain(`/v2/acme/app/manifests/${failedDigest}`);
+    expect(images.filter((url) => /\/acme\/(bundle|proxy)\//.test(url))).toEqual([]);
+    expect(images.filter((url) => url.includes('/manifests/v1'))).toEqual([]);
+    // The result is that of a whole run.
+    const lock = () => readFile(at(workspace(), 'working-dir', 'opmate.lock.json'), 'utf8');
+    const retriedLock = await lock();
+    const resources = () => readdir(at(workspace(), 'working-dir', 'cluster-resources'));
+    const retriedResources = await resources();
+    expect(await mirror('all.yaml')).toMatchObject({ code: 0 });
+    expect([await lock(), await resources()]).toEqual([retriedLock, retriedResources]);
     const requests = source.requests.length;
     const again = await mirror('all.yaml', '--retry-failed');
     expect(again).toMatchObject({ code: 0 });
     expect(again.stderr).toContain('failed for no image: nothing to retry');
     expect(source.requests).toHaveLength(requests);
+  });
+
+  it('retries a signature that failed, of an image that did not', async () => {
+    const signature = `${tagOf('acme/app:1.2.0')}.sig`;
+    serveImage(source, 'acme/app', signature, smallImage({ text: 'retried signature' }));
+    gone = `/blobs/${await layerOf('acme/app', signature)}`;
+    expect(await mirror('all.yaml', '--on-error=skip-image')).toMatchObject({ code: 4 });
+    expect(await tagsOf('acme/app')).not.toContain(signature);
+    gone = undefined;
+    const before = source.requests.length;
+    expect(await mirror('all.yaml', '--retry-failed')).toMatchObject({ code: 0 });
+    expect(await tagsOf('acme/app')).toContain(signature);
+    const images = source.requests.slice(before).map(({ path: url }) => url);
+    expect(images.filter((url) => /\/acme\/(bundle|proxy)\//.test(url))).toEqual([]);
   });
 
   it('audits a first run that fails, and the images that it copied', async () => {

@@ -40,6 +40,11 @@ export interface MirrorOptions extends Partial<
   allowLocal?: boolean | undefined;
   /** ID of the plan that the lock must have, see `planOf`; default any. */
   plan?: string | undefined;
+  /**
+   * Read and copy only images that the last run of the workspace could not mirror, with the catalogs and releases that it
+   * read; default false. After a run that did not end, or with another configuration, all images are mirrored.
+   */
+  retryFailed?: boolean | undefined;
   /** Copy only this shard of the lock; default all. */
   shard?: Shard | undefined;
   /** Time without progress after which a shard stops waiting for blobs of others, in milliseconds; default 10,000. */

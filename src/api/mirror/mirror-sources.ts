@@ -4,9 +4,11 @@ import { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
 import { nameBelow } from '../../mirror/naming/mirror-target.js';
 import type { ArchivableSet } from '../../mirror/image-set/set-archive.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
-import type { ImageSetLock } from '../../mirror/lock/lock.js';
+import { planOf } from '../../mirror/lock/encode-lock.js';
+import { type ImageSetLock, type LockedImage, withoutHeld } from '../../mirror/lock/lock.js';
 import { listRemovedImages } from '../../mirror/lock/lock-diff.js';
-import { planLock } from '../../mirror/lock/lock-plan.js';
+import { getTargetName, planLock } from '../../mirror/lock/lock-plan.js';
+import { findSubjectOfTag } from '../../oci/signatures/attached-signatures.js';
 import type {
   ImageSetRun,
   MirrorArchive,
@@ -26,7 +28,7 @@ import { writeResources, writeMapping, renderResources } from './write-results.j
 export async function planSources(run: ImageSetRun): Promise<PlannedRun> {
   const { config, digest } = await readConfiguration(run);
   const { destination } = run;
-  return withMirror(run, config, async (mirror, plan) => {
+  return withMirror(run, config, undefined, async (mirror, plan) => {
     const templates = await readTemplates(run, config);
     renderResources(run, plan, templates);
     await mirror.prepare();
@@ -63,7 +65,9 @@ async function readPrevious(workspace: ImageSetRun['workspace']): Promise<ImageS
 /** Maps images only: nothing is read but catalogs. */
 export async function mapSources(run: ImageSetRun): Promise<MirrorMapping> {
   const { config } = await readConfiguration(run);
-  return withPlan(run, config, async (plan) => writeMapping(run, plan, await readTemplates(run, config)));
+  return withPlan(run, config, undefined, async (plan) =>
+    writeMapping(run, plan, await readTemplates(run, config)),
+  );
 }
 
 /** Copies the current content of the sources to a registry, and writes its lock. */
@@ -71,7 +75,8 @@ export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
   const { config, digest } = await readConfiguration(run);
   const templates = await readTemplates(run, config);
   await requireTargetAccess(run, findFirstRepository(config));
-  return withMirror(run, config, async (mirror, plan) => {
+  const retry = await readRetry(run, digest);
+  return withMirror(run, config, retry, async (mirror, plan) => {
     // Invalid resource names are errors before anything is copied.
     renderResources(run, plan, templates);
     await mirror.prepare();
@@ -91,7 +96,7 @@ export async function archiveSources(run: ImageSetRun): Promise<MirrorArchive> {
   const { config, digest } = await readConfiguration(run);
   // An unusable base is an error before anything is read.
   await readBase(run);
-  return withMirror(run, config, async (mirror, plan) => {
+  return withMirror(run, config, undefined, async (mirror, plan) => {
     const templates = await readTemplates(run, config);
     renderResources(run, plan, templates);
     await mirror.prepare();
@@ -113,15 +118,17 @@ export async function archiveSources(run: ImageSetRun): Promise<MirrorArchive> {
 async function withMirror<T>(
   run: ImageSetRun,
   config: ImageSetConfiguration,
+  retry: Retry | undefined,
   work: (mirror: ImageSetMirror, plan: ImageSetPlan) => Promise<T>,
 ): Promise<T> {
   const { destination, session, transfer, options, workspace } = run;
   const { onError, signatures } = options;
   const previous = destination.kind === 'registry' ? await readPrevious(workspace) : undefined;
   const { target } = destination;
-  return withPlan(run, config, async (plan) =>
+  const { mirrored } = retry ?? {};
+  return withPlan(run, config, retry, async (plan) =>
     withOpen(
-      new ImageSetMirror(plan, { target, session, transfer, onError, signatures, previous }),
+      new ImageSetMirror(plan, { target, session, transfer, onError, signatures, previous, mirrored }),
       (mirror) => work(mirror, plan),
     ),
   );
@@ -130,13 +137,49 @@ async function withMirror<T>(
 async function withPlan<T>(
   run: ImageSetRun,
   config: ImageSetConfiguration,
+  retry: Retry | undefined,
   work: (plan: ImageSetPlan) => Promise<T>,
 ): Promise<T> {
-  return withOpen(planForRun(run, config), (plan) => {
+  return withOpen(planForRun(run, config, retry?.lock, run.options.onError), (plan) => {
     for (const { error } of plan.faults) run.session.logger?.log('error', error.message);
     run.options.onPlanned?.(plan);
     return work(plan);
   });
+}
+
+/** Work that the last run left to do. */
+interface Retry {
+  lock: ImageSetLock;
+  /** Images that it mirrored. */
+  mirrored: LockedImage[];
+}
+
+/** Returns the work that the last run left to do; undefined to mirror everything, such as after a run that did not end. */
+async function readRetry(run: ImageSetRun, configuration: string): Promise<Retry | undefined> {
+  const { workspace, options, destination } = run;
+  if (options.retryFailed !== true || workspace === undefined) return undefined;
+  // The newest one is this run.
+  const [, last] = await workspace.readImageSetRuns();
+  const lock = await readPrevious(workspace);
+  if (last?.ended?.result !== 'partly' || lock === undefined) return undefined;
+  const wanted = getLockOptions(run, { failed: [] });
+  const isSame =
+    lock.configuration === configuration &&
+    last.started.destination === destination.text &&
+    last.ended.plan === planOf(lock) &&
+    ['dependencies', 'platform', 'signatures'].every((key) => lock.options[key] === wanted[key]);
+  if (!isSame) return undefined;
+  const failed = new Set(last.failed.map(({ image }) => image));
+  // An image whose signature failed is read again, which finds the signature.
+  const subjects = new Set(
+    [...failed].map((name) => findSubjectOfTag(name.slice(name.lastIndexOf(':') + 1))),
+  );
+  const mirrored = withoutHeld(lock).images.filter(
+    (image) =>
+      !failed.has(getTargetName(image, destination.target)) &&
+      !image.contents.manifests.some(({ descriptor }) => subjects.has(descriptor.digest)),
+  );
+  return { lock, mirrored };
 }
 
 /** Returns the repository of the first configured image, without that of the target. */

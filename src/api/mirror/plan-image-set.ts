@@ -1,5 +1,6 @@
 import { openCharts } from '../../mirror/helm/open-charts.js';
 import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
+import type { OnError } from '../../mirror/plan/planned-image.js';
 import { type ImageSetPlan, type PlanOptions, planImageSet } from '../../mirror/image-set/image-set-plan.js';
 import { openPinnedCatalog } from '../../mirror/image-set/select-catalogs.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
@@ -18,14 +19,15 @@ export async function planForRun(
   run: ImageSetRun,
   config: ImageSetConfiguration,
   lock?: ImageSetLock,
+  // A lock says what the run that wrote it skipped.
+  onError: OnError = lock === undefined ? run.options.onError : 'skip-image',
 ): Promise<ImageSetPlan> {
   warnOfOtherPlatforms(run, config);
   const { session, destination, options } = run;
   return planImageSet(config, {
     ...getPlanOptions(run),
     ...getPlanSources(options, session, lock),
-    // A lock says what the run that wrote it skipped.
-    ...(lock !== undefined && { onError: 'skip-image' as const }),
+    onError,
     withCharts: options.helmCharts === true || destination.kind === 'disk',
     digestOfRebuilt: async (source, changes) => {
       const rebuilt = await rebuildFrom(source, session, changes);

@@ -118,7 +118,7 @@ const imageSetRunFlags = {
       excludes: ['shard', 'dryRun'],
     },
     yes: flag('with --prune: delete without confirmation', { needs: 'prune' }),
-    retryFailed: flag('with --config: do nothing if the last run failed for no image', { needs: 'config' }),
+    retryFailed: flag('with --config: mirror only images that the last run failed for', { needs: 'config' }),
     shardWait: parsed(
       'duration',
       'with --shard: wait this long for blobs of other shards (default: 10s)',

@@ -95,6 +95,7 @@ export function readImageSetRequest(
       ignoreReleaseSignature,
       graphBase: options.graphBaseImage,
       graphData: options.graphData,
+      retryFailed: options.retryFailed,
       plan: options.plan ?? (locked === true ? context.environment['OPMATE_PLAN'] : undefined),
       signatures: options.removeSignatures === true ? false : undefined,
       ...getCopyLimits(options),

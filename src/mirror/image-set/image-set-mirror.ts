@@ -32,6 +32,7 @@ import { type MirrorTarget, targetReference, toDigestTag } from '../naming/mirro
 import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
 import { OmittedContent } from './omitted-content.js';
 import { RebuiltCatalogs } from './rebuilt-catalogs.js';
+import { type MirroredImages, findMirrored } from './mirrored-images.js';
 import { createTargetCopies } from './target-copies.js';
 import { toTransfer } from '../plan/mirror-plan.js';
 import type { OnError, SetImage } from '../plan/planned-image.js';
@@ -45,6 +46,8 @@ interface ImageSetMirrorOptions {
   previous?: ImageSetLock | undefined;
   /** Copies signatures and other referrers too. */
   signatures: boolean;
+  /** Images and signatures that the target is known to have, such as of an earlier run; neither is read nor copied again. */
+  mirrored?: readonly LockedImage[] | undefined;
 }
 
 /** An image whose manifests were read; signatures have no planned image. */
@@ -90,6 +93,7 @@ export class ImageSetMirror {
   private readonly rebuilt: RebuiltCatalogs;
   private readonly omitted: OmittedContent;
   private readonly copies: ReturnType<typeof createTargetCopies> | undefined;
+  private readonly mirrored: MirroredImages;
   private surveyed: SurveyedTransfer[] = [];
   /** By name in the lock. */
   private verdicts: ReadonlyMap<string, Verdict> = new Map();
@@ -101,6 +105,7 @@ export class ImageSetMirror {
     this.byDestination = new Map(plan.images.map((image) => [image.destination, image]));
     this.rebuilt = new RebuiltCatalogs(options.session);
     this.omitted = new OmittedContent(plan, options.onError);
+    this.mirrored = findMirrored(plan, options.mirrored ?? [], options.target);
     this.copies = isArchive ? undefined : createTargetCopies(options.previous, options.transfer);
   }
 
@@ -109,7 +114,7 @@ export class ImageSetMirror {
    * unless images may be skipped.
    */
   async prepare(): Promise<void> {
-    const { images } = this.plan;
+    const images = this.plan.images.filter((image) => !this.mirrored.contents.has(image));
     const isRebuilt = (image: SetImage): boolean => this.findCatalog(image)?.selection.isWhole === false;
     const [pinning, rebuilding] = await Promise.allSettled([
       this.pin(images.filter((image) => !isRebuilt(image))),
@@ -137,7 +142,12 @@ export class ImageSetMirror {
     if (this.options.onError === 'stop' && failed.length > 0)
       throw combineErrors(failed.map(({ error }) => error));
     this.note({ missing, failed });
-    for (const transfer of steps.flatMap((step) => step.pinned).sort(byPosition)) this.add(transfer);
+    const known = this.plan.images.flatMap((image) => {
+      const contents = this.mirrored.contents.get(image);
+      return contents === undefined ? [] : [{ ...this.transferOf(image), contents }];
+    });
+    const pinned = [...known, ...steps.flatMap((step) => step.pinned)];
+    for (const transfer of pinned.sort(byPosition)) this.add(transfer);
   }
 
   /** Throws OpmateError if a run skipped everything: its result would replace that of an earlier one. */
@@ -185,7 +195,9 @@ export class ImageSetMirror {
    * signed since.
    */
   async survey(): Promise<BytePlan> {
-    const pinned = this.transfers();
+    const pinned = this.transfers().filter(
+      ({ targetName }) => !this.mirrored.contents.has(this.byDestination.get(targetName)),
+    );
     if (this.options.signatures) {
       const [matches] = await Promise.all([this.addSignaturesOf(pinned), this.addSurveyed(pinned)]);
       await this.surveyAgain(pinned, matches);
@@ -225,16 +237,18 @@ export class ImageSetMirror {
     const last = await copyTransfers(splitCopyOrder(this.surveyed)[1], options, shared);
     this.note(last);
     const { done, blobs, bytes } = joinReports(first, last);
-    this.requireSome(done);
+    this.requireSome([...done, ...this.mirrored.contents]);
     return { ...this.report(), done, blobs, bytes };
   }
 
   /** Returns the images and signatures with their contents, in the order of a lock. */
   lockedImages(): LockedImage[] {
-    return [...this.prepared.values()].flatMap(({ image, transfer }) => {
+    const images = [...this.prepared.values()].flatMap(({ image, transfer }) => {
       if (image === undefined) return [lockSignature(transfer, this.plan)];
       return this.omitted.includes(image) ? [] : [lockImage(image, transfer)];
     });
+    const known = [...this.mirrored.signatures].filter(([name]) => !this.prepared.has(name));
+    return [...images, ...known.map(([, signature]) => signature)];
   }
 
   /** Returns the catalogs with their content, in the order of the configuration. */

@@ -4,7 +4,14 @@ import os from 'node:os';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { type CancelOptions, sleep } from '../core/concurrency.js';
-import { OpmateError, fileError, throwFileError, systemCode, throwIfCancelled, writeError } from '../core/errors.js';
+import {
+  OpmateError,
+  fileError,
+  throwFileError,
+  systemCode,
+  throwIfCancelled,
+  writeError,
+} from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { isJsonObject } from '../document/json.js';
 import { getProcessId, isRunning, ownProcess } from './process-identity.js';

@@ -1,7 +1,14 @@
 import { chmod, copyFile, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../core/concurrency.js';
-import { OpmateError, fileError, throwFileError, systemCode, throwIfCancelled, writeError } from '../core/errors.js';
+import {
+  OpmateError,
+  fileError,
+  throwFileError,
+  systemCode,
+  throwIfCancelled,
+  writeError,
+} from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { lstatIfPresent, statIfPresent } from './file-status.js';
 import { makeDirectory, missingDirectories, removeEmptyDirectories } from './make-directory.js';

@@ -153,7 +153,12 @@ describe('release/select-releases', () => {
   });
 
   it.each([
-    [channel('stable-9.9'), 'NOT_FOUND', 'channel stable-9.9 (amd64): no releases', 'api.listReleaseChannels'],
+    [
+      channel('stable-9.9'),
+      'NOT_FOUND',
+      'channel stable-9.9 (amd64): no releases',
+      'api.listReleaseChannels',
+    ],
     [
       channel('stable-4.1', { minVersion: '4.1.1', maxVersion: '4.1.30', shortestPath: true }),
       'NOT_FOUND',

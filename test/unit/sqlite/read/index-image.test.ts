@@ -81,7 +81,11 @@ describe('sqlite/index-image: extractDatabase', () => {
     [
       'a file-based catalog',
       { labels: { [imageLabels.configs]: '/configs' } },
-      { code: 'UNSUPPORTED', message: /file-based catalog; only sqlite-based/, hint: /api\.render, api\.listCatalog/ },
+      {
+        code: 'UNSUPPORTED',
+        message: /file-based catalog; only sqlite-based/,
+        hint: /api\.render, api\.listCatalog/,
+      },
     ],
     [
       'a bundle',

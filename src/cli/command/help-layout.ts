@@ -3,11 +3,11 @@ import type { OfferedOption } from './command-line.js';
 import type { Example } from './declaration.js';
 import { wrapExample } from './help-format.js';
 
-/** Lines that a help has at most, where leaving options and examples out can achieve that. */
+/** Lines above which a help leaves out options and examples. */
 const maxLines = 40;
 
-/** Options and examples that every help shows. */
-const minOptions = 4;
+/** Minimum number of common options and examples, where a command has as many. */
+const minOptions = 10;
 const minExamples = 2;
 
 /** Part of the options and examples of a command. */

@@ -183,18 +183,18 @@ insecure = true
     await opmate('repo', 'render');
     const bundleOfOperator = path.join(sandbox.work, 'world/operators/demo/1.0.0');
     await cp(path.join(sandbox.work, 'world/bundle'), bundleOfOperator, { recursive: true });
-    await cp(path.join(sandbox.work, 'world/bundle'), path.join(bundleOfOperator, '../1.1.0'), {
+    await cp(path.join(sandbox.work, 'world/bundles/1.3.0'), path.join(bundleOfOperator, '../1.3.0'), {
       recursive: true,
     });
-    const manifests = path.join(bundleOfOperator, '../1.1.0/manifests');
+    const manifests = path.join(bundleOfOperator, '../1.3.0/manifests');
     for (const name of await readdir(manifests)) {
       const text = await readFile(path.join(manifests, name), 'utf8');
       if (!/kind: ?"?ClusterServiceVersion|"kind": ?"ClusterServiceVersion/.test(text)) continue;
       await rename(path.join(manifests, name), path.join(manifests, 'demo.clusterserviceversion.yaml'));
     }
     await sandbox.write({
-      'world/operators/demo/1.1.0/release-config.yaml': {
-        catalog_templates: [{ template_name: 'v4.18.yaml', channels: ['stable'] }],
+      'world/operators/demo/1.3.0/release-config.yaml': {
+        catalog_templates: [{ template_name: 'v4.18.yaml', channels: ['stable'], replaces: 'demo.v1.2.0' }],
       },
     });
     await opmate('oci', 'copy', 'registry.example.com/demo/bundle:v1.0.0', 'oci:layout:v1');

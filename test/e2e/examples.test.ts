@@ -32,7 +32,7 @@ function examplesOf(command: Command, words: readonly string[] = []): RunnableEx
 /** Examples that cannot run here, each with the test of their command. */
 const elsewhere: Readonly<Record<string, string>> = {
   'opmate probe --addr registry.example.com:50051 --tls --tls-ca-cert ca.crt': 'probe.test.ts, with TLS',
-  'opmate repo release demo 1.1.0 --image registry.example.com/demo/bundle:v1.1.0 --dry-run':
+  'opmate repo release demo 1.3.0 --image registry.example.com/demo/bundle:v1.3.0 --dry-run':
     'repo/release-bundle.test.ts, with a matching template',
   'opmate mirror delete --generate --previous working-dir/opmate.lock.previous.json docker://registry.example.com/demo-mirror':
     'mirror-delete.test.ts, after two runs',

@@ -18,8 +18,8 @@ export const command = defineCommand({
   },
   examples: {
     'Show what a release changes':
-      'opmate repo release demo 1.1.0 --image registry.example.com/demo/bundle:v1.1.0 --dry-run',
-    'Release a bundle': 'opmate repo release demo 1.1.0 --image registry.example.com/demo/bundle:v1.1.0',
+      'opmate repo release demo 1.3.0 --image registry.example.com/demo/bundle:v1.3.0 --dry-run',
+    'Release a bundle': 'opmate repo release demo 1.3.0 --image registry.example.com/demo/bundle:v1.3.0',
   },
   async runInSession({ context, args: [operator, version], options, session }) {
     const { repository, image, dryRun } = options;

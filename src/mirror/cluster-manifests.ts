@@ -4,7 +4,7 @@ import { getOrAdd } from '../core/groups.js';
 import type { JsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import { setFields } from '../kube/object.js';
-import { encodeYamlDocument } from '../document/yaml/present.js';
+import { encodeYaml } from '../document/yaml.js';
 
 interface ObjectMetadata {
   labels?: Readonly<Record<string, string>> | undefined;
@@ -94,7 +94,7 @@ function encodeMirrorSet(
 ): string {
   const { apiVersion, list } = mirrorSets[kind];
   const metadata = { ...setFields(options, metadataFields), name: `${options.name}-${index}` };
-  return `---\n${encodeYamlDocument({ apiVersion, kind, metadata, spec: { [list]: [...items] } })}`;
+  return `---\n${encodeYaml({ apiVersion, kind, metadata, spec: { [list]: [...items] } })}`;
 }
 
 /** Returns the bytes of a document without entries. */
@@ -119,7 +119,7 @@ interface CatalogSourceOptions extends ObjectMetadata {
 /** Encodes a CatalogSource of an image, without `---`. */
 export function encodeCatalogSource(options: CatalogSourceOptions): string {
   const { name, image, namespace = 'openshift-marketplace', pollInterval, spec = {} } = options;
-  return encodeYamlDocument({
+  return encodeYaml({
     apiVersion: 'operators.coreos.com/v1alpha1',
     kind: 'CatalogSource',
     metadata: { ...setFields(options, metadataFields), name, namespace },
@@ -143,7 +143,7 @@ interface ClusterCatalogOptions extends ObjectMetadata {
 /** Encodes a ClusterCatalog (OLM v1) of an image, without `---`. */
 export function encodeClusterCatalog(options: ClusterCatalogOptions): string {
   const { name, image, pollIntervalMinutes } = options;
-  return encodeYamlDocument({
+  return encodeYaml({
     apiVersion: 'olm.operatorframework.io/v1',
     kind: 'ClusterCatalog',
     metadata: { ...setFields(options, metadataFields), name },

@@ -113,31 +113,12 @@ export async function requireOperators(
   operators: readonly string[],
 ): Promise<void> {
   const known = await listOperators(repository);
-  throwIfMissing('operator', operators, known, pathIn(repository, 'operators'));
-}
-
-/** Throws OpmateError NOT_FOUND, with the nearest name, for bundles that an operator lacks. */
-export async function requireBundles(
-  repository: OperatorRepository,
-  operator: string,
-  versions: readonly string[],
-): Promise<void> {
-  const known = await listBundleDirectories(repository, operator);
-  throwIfMissing('bundle', versions, known, pathIn(repository, 'operators', operator));
-}
-
-function throwIfMissing(
-  noun: string,
-  names: readonly string[],
-  known: readonly string[],
-  subject: string,
-): void {
-  const errors = names
+  const errors = operators
     .filter((name) => !known.includes(name))
     .map((name) => {
       const near = findNearest(name, known);
-      return new OpmateError('NOT_FOUND', `${noun} ${quoteGo(name)} not found`, {
-        subject,
+      return new OpmateError('NOT_FOUND', `operator ${quoteGo(name)} not found`, {
+        subject: pathIn(repository, 'operators'),
         hint: near === undefined ? undefined : `did you mean ${quoteGo(near)}?`,
       });
     });

@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { throwIfCancelled } from '../../core/errors.js';
 import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
-import { encodeYamlDocument } from '../../document/yaml/present.js';
+import { encodeYaml } from '../../document/yaml.js';
 import { fillDirectory } from '../../files/fill-directory.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import type { PlainObject } from '../../kube/object.js';
@@ -18,7 +18,7 @@ export async function* writeObjects(
     throwIfCancelled(options.signal);
     // Other tasks of the process run between two objects.
     await Promise.resolve();
-    if (format === 'yaml') yield `---\n${encodeYamlDocument(object.load())}`;
+    if (format === 'yaml') yield `---\n${encodeYaml(object.load())}`;
     else {
       const text = encodeGoJson(sortKeysDeep(object.load()), { indent: 4 }).replaceAll('\n', '\n        ');
       yield `${index === 0 ? '' : ','}\n        ${text}`;
@@ -44,7 +44,7 @@ export async function writeObjectDirectory(
       throwIfCancelled(options.signal);
       const file = path.join(staging, getFileName(object, index, objects.length));
       const mode = object.kind === 'Secret' ? 0o600 : undefined;
-      await writeNewFile(file, encodeYamlDocument(object.load()), { mode });
+      await writeNewFile(file, encodeYaml(object.load()), { mode });
     }
   });
 }

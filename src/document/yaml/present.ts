@@ -15,10 +15,10 @@ import { sortedYamlKeys } from './order.js';
 import { type YamlTextStyle, chooseStyle, toWellFormed } from './style.js';
 
 /**
- * Writes documents of opmate and manifests for clusters as YAML: keys in natural order, sequences not indented under
+ * Writes documents of opmate as YAML: keys in natural order, sequences not indented under
  * their key, styles of text as go-yaml chooses them, no lines folded. Ends with a line break.
  *
- * js-yaml lays them out. Bytes that must equal those of opm, which folds lines, are written by `encodeYaml`. A bigint
+ * js-yaml lays them out. Bytes that must equal those of tools that fold lines are written by `encodeYaml`. A bigint
  * keeps all digits; lone surrogates become U+FFFD. Throws LimitError for values nested some thousand levels deep.
  */
 export function encodeYamlDocument(value: EncodableJson): string {

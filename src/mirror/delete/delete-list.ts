@@ -3,7 +3,7 @@ import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { type RegistryReference, formatReference, parseReference } from '../../core/reference.js';
-import { encodeYamlDocument } from '../../document/yaml/present.js';
+import { encodeYaml } from '../../document/yaml.js';
 import { DiagnosticList, readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { getDestinationTag, parseImageName } from '../naming/image-name.js';
@@ -155,7 +155,7 @@ function getV1Tag({ kind: of, reference, name }: SetImage): string {
 /** Encodes a list as YAML. */
 export function encodeDeleteList(items: readonly DeleteItem[]): string {
   const listed = items.map(({ imageName, imageReference, type }) => ({ imageName, imageReference, type }));
-  return encodeYamlDocument({ apiVersion, items: listed, kind });
+  return encodeYaml({ apiVersion, items: listed, kind });
 }
 
 const maxListLength = 16 * 1024 * 1024;

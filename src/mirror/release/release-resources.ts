@@ -4,7 +4,7 @@ import { pushTo } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { parseYamlFile } from '../../document/document.js';
-import { encodeYamlDocument } from '../../document/yaml/present.js';
+import { encodeYaml } from '../../document/yaml.js';
 import { type MirrorTarget, pathBelow } from '../naming/mirror-target.js';
 import type { MirroredContent } from '../plan/mirror-plan.js';
 import { releaseRepositories } from '../plan/planned-image.js';
@@ -38,7 +38,7 @@ export function releaseResources(
     const repository = pathBelow(options.target, releaseRepositories.release);
     files.set(
       'updateService.yaml',
-      encodeYamlDocument({
+      encodeYaml({
         apiVersion: 'updateservice.operator.openshift.io/v1',
         kind: 'UpdateService',
         metadata: { annotations, name: 'update-service-oc-mirror', namespace: 'openshift-update-service' },
@@ -63,7 +63,7 @@ export function releaseResources(
   }
   if (signatures.size === 0) return files;
   const map = encodeSignatures(signatures);
-  files.set(signatureFile, encodeYamlDocument(map));
+  files.set(signatureFile, encodeYaml(map));
   files.set('signature-configmap.json', `${JSON.stringify(map)}\n`);
   return files;
 }

@@ -250,7 +250,7 @@ export function useSandbox(): Sandbox {
   afterAll(async () => {
     for (const child of running) child.kill('SIGKILL');
     await Promise.all([...runningInside].map((command) => command.stop()));
-    await rm(root, { recursive: true, force: true });
+    await rm(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
   });
   const sandbox: Sandbox = {
     get work() {

@@ -180,6 +180,23 @@ describe('mirror -c', () => {
     expect(source.requests).toHaveLength(requests);
   });
 
+  it.each(['skip-image', 'skip-bundle'])(
+    'retries a whole catalog that lacks what %s left out',
+    async (onError) => {
+      const whole = `kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  operators:\n  - catalog: ${operators.catalog}\n    full: true\n`;
+      await sandbox.write({ 'whole.yaml': whole });
+      const digestAtTarget = async () =>
+        (await fetch(`http://${host}/v2/m/acme/index/manifests/v1`)).headers.get('docker-content-digest');
+      gone = digestOf('acme/app:1.1.0');
+      expect(await mirror('whole.yaml', `--on-error=${onError}`)).toMatchObject({ code: 4 });
+      expect(await digestAtTarget()).not.toBe(digestOf('acme/index:v1'));
+      gone = undefined;
+      expect(await mirror('whole.yaml', '--retry-failed')).toMatchObject({ code: 0 });
+      expect(await digestAtTarget()).toBe(digestOf('acme/index:v1'));
+      expect(await tagsOf('acme/app')).toHaveLength(3);
+    },
+  );
+
   it('retries a signature that failed, of an image that did not', async () => {
     const signature = `${tagOf('acme/app:1.2.0')}.sig`;
     serveImage(source, 'acme/app', signature, smallImage({ text: 'retried signature' }));

@@ -15,20 +15,18 @@ export interface MirroredImages {
 
 /** Returns the planned images that `mirrored`, such as the lock of an earlier run, shows to be at the target. */
 export function findMirrored(
-  { images, catalogs }: ImageSetPlan,
+  { images }: ImageSetPlan,
   mirrored: readonly LockedImage[],
   target: MirrorTarget,
 ): MirroredImages {
   const byName = new Map(mirrored.map((image) => [getTargetName(image, target), image]));
-  // A rebuilt catalog changes with the images that it names.
-  const rebuilt = new Set(
-    catalogs.filter(({ selection }) => !selection.isWhole).map(({ destination }) => destination),
-  );
   const contents = new Map<SetImage | undefined, ImageContents>();
   for (const image of images) {
     const locked = byName.get(image.destination);
     const isSame = locked?.kind === image.kind && locked.reference === image.reference.text;
-    if (isSame && !rebuilt.has(image.destination)) contents.set(image, locked.contents);
+    const { digest = locked?.contents.root.digest } = image.reference;
+    // A rebuilt catalog has another digest than its source, and changes with the images that it names.
+    if (isSame && locked.contents.root.digest === digest) contents.set(image, locked.contents);
   }
   const subjects = new Set(
     [...contents.values()].flatMap(({ manifests }) => manifests.map(({ descriptor }) => descriptor.digest)),

@@ -2,6 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
+import { optionName, optionWords } from '../../src/cli/reports/option-words.js';
 import { commands } from '../../src/cli/tree.js';
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -214,6 +215,20 @@ function findFlagWords(text: string): string[] {
     `[\\s(=:]--[a-z][a-z-]+|^['\`]--[a-z][a-z-]+[: ]|\\bopmate (?:${commandNames})\\b`,
   );
   return strings.filter((string) => named.test(string) && !/\b(?:gpg|skopeo) /.test(string));
+}
+
+/** Returns the options and verbs of the library that the strings of a module name. */
+function findOptionNames(file: string): string[] {
+  const text = readFileSync(file, 'utf8');
+  if (text.match(optionName) === null) return [];
+  const names: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node))
+      names.push(...(node.text.match(optionName) ?? []));
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile(file, text, ts.ScriptTarget.Latest));
+  return names;
 }
 
 /** Maximum lines of a function, so that it is read in one go. */
@@ -435,6 +450,26 @@ describe('architecture', () => {
     }
     const grown = Object.entries(found).filter(([room, number]) => number > (flagWords[room] ?? 0));
     expect(grown).toEqual([]);
+  });
+
+  it('has flags and commands for the options and verbs in messages, and for no others', () => {
+    const files = filesBelow(source).filter((file) => file.endsWith('.ts'));
+    const named = files.flatMap((file) => {
+      const module = path.relative(source, file);
+      // Columns of a table `api`.
+      if (module.startsWith('cli/') || module === 'sqlite/schema/migrations.ts') return [];
+      return findOptionNames(file);
+    });
+    // Fields of an ImageSetConfiguration are `mirror.…` too, and hosts `registry.…`.
+    const unknown = named.filter(
+      (name) => !/^(?:mirror|registry)\./.test(name) && !Object.hasOwn(optionWords, name),
+    );
+    expect(unknown).toEqual([]);
+    const names = new Set(named);
+    expect(Object.keys(optionWords).filter((name) => !names.has(name))).toEqual([]);
+    const library = readFileSync(path.join(source, 'index.ts'), 'utf8');
+    const verbs = Object.keys(optionWords).filter((name) => name.startsWith('api.'));
+    expect(verbs.filter((name) => !new RegExp(`\\b${name.slice(4)}\\b`).test(library))).toEqual([]);
   });
 
   it('imports each library in one folder, most of them in one module', () => {

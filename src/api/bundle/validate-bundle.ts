@@ -65,7 +65,7 @@ async function readCategories(file: string, { signal }: Session): Promise<Readon
   const content = await readInputFile(file, { signal });
   const fail = (problem: string): OpmateError =>
     new OpmateError('INVALID', `${file}: ${problem}`, {
-      hint: 'set OPERATOR_BUNDLE_CATEGORIES to a file such as {"categories": ["Database"]}',
+      hint: 'set options.categoriesFile to a file such as {"categories": ["Database"]}',
       file,
     });
   try {

@@ -107,8 +107,8 @@ function requireFlags(bundles: readonly NewBundle[], { mode, replaces, skips }: 
     });
   }
   if (bundles.length < 2 || (replaces === undefined && skips === undefined)) return;
-  const flag = replaces === undefined ? 'skips' : 'replaces';
-  throw new UsageError(`options.${flag} requires a single bundle, got several`, {
+  const option = replaces === undefined ? 'options.skips' : 'options.replaces';
+  throw new UsageError(`${option} requires a single bundle, got several`, {
     hint: 'add one bundle at a time, or add them by version with options.mode semver',
   });
 }

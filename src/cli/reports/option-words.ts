@@ -2,10 +2,10 @@ import { type Diagnostic, encodeDiagnostic, formatWithHint } from '../../core/di
 import type { JsonObject } from '../../document/json.js';
 
 /**
- * Flags and commands by the options and verbs of the library, as messages of rooms below `cli` name them: `options` and
+ * Flags, variables and commands by the options and verbs of the library, as messages of rooms below `cli` name them: `options` and
  * `request` are those of a verb, `mirror` those of mirror runs, `place` is that of a deployment.
  */
-const flags: Readonly<Record<string, string>> = {
+export const optionWords: Readonly<Record<string, string>> = {
   'api.archiveImageSet': 'opmate mirror',
   'api.buildIndexImage': 'opmate index build',
   'api.buildServeCache': '--cache-only',
@@ -71,6 +71,7 @@ const flags: Readonly<Record<string, string>> = {
   'options.cache': '--cache',
   'options.catalog': '--catalog',
   'options.catalogs': '--catalog',
+  'options.categoriesFile': 'OPERATOR_BUNDLE_CATEGORIES',
   'options.certificate': '--certificate-identity with --trusted-root',
   'options.channel': '--channel',
   'options.channels': '--channel',
@@ -79,7 +80,6 @@ const flags: Readonly<Record<string, string>> = {
   'options.context': '--context',
   'options.continueOnError': '--continue-on-error',
   'options.defaultChannel': '--default-channel',
-  'options.dependencies': '--dependencies',
   'options.directory': '--to',
   'options.eachChannel': '--each-channel',
   'options.enableAlpha': '--enable-alpha',
@@ -100,11 +100,9 @@ const flags: Readonly<Record<string, string>> = {
   'options.kubeconfig': '--kubeconfig',
   'options.kubectl': '--kubectl',
   'options.lock': '--lock',
-  'options.locked': '--locked',
   'options.manifests': '--manifests',
   'options.manifestsOnly': '--manifests-only',
   'options.maxComponents': '--max-components',
-  'options.maxNestedPaths': '--max-nested-paths',
   'options.metrics': '--metrics-listen',
   'options.migrateLevel': '--migrate-level',
   'options.minimal': '--minimal',
@@ -147,7 +145,6 @@ const flags: Readonly<Record<string, string>> = {
   'options.verification': '--verify',
   'options.versionRange': '--version',
   'options.watchNamespace': '--watch-namespace',
-  'options.workspace': '--workspace',
   'place.namespace': '--namespace',
   'registry.allowedPrivateHosts': '--allow-private-host',
   'registry.authFile': '--authfile',
@@ -159,12 +156,16 @@ const flags: Readonly<Record<string, string>> = {
   'session.followLinks': '--follow-links',
   'session.platform': '--platform',
 };
-const option =
+
+/** Names of options and verbs in messages; a path, host or call with such a part is none. */
+export const optionName =
   /(?<![\w./-])(?:api|limits|mirror|options|place|registry|request|session)\.[a-z]\w*(?![\w(]|\.\w)/g;
 
 /** Returns a message with the flags and commands of the options and verbs that it names. */
 export function withFlags(text: string): string {
-  return text.replace(option, (name) => (Object.hasOwn(flags, name) ? (flags[name] as string) : name));
+  return text.replace(optionName, (name) =>
+    Object.hasOwn(optionWords, name) ? (optionWords[name] as string) : name,
+  );
 }
 
 /** Returns a diagnostic with the flags of the options that it names. */

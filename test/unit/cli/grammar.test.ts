@@ -4,7 +4,9 @@ import { describe, expect, it } from 'vitest';
 import type { Argument } from '../../../src/cli/command/declaration.js';
 import type { Flag } from '../../../src/cli/command/flags.js';
 import { UsageError } from '../../../src/core/errors.js';
+import { longName } from '../../../src/cli/command/command-line.js';
 import { globalFlags } from '../../../src/cli/command/global-flags.js';
+import { optionWords } from '../../../src/cli/reports/option-words.js';
 import { projectRoot } from '../../support/command-line.js';
 import { commandsIn } from './declared.js';
 
@@ -129,6 +131,20 @@ describe('the grammar of flags', () => {
             defaultText === undefined),
       ),
     ).toEqual([]);
+  });
+});
+
+describe('messages', () => {
+  it('name flags and commands that exist', () => {
+    const keys = [...Object.keys(globalFlags), ...declared.flatMap(({ flags }) => flags.map(([key]) => key))];
+    const flags = new Set(keys.map(longName));
+    const commands = declared.map(({ name }) => `opmate ${name} `);
+    for (const words of Object.values(optionWords)) {
+      for (const flag of words.match(/--[a-z-]+/g) ?? []) expect(flags).toContain(flag);
+      // A group has no command of its own, and arguments follow one.
+      const isKnown = commands.some((name) => name.startsWith(`${words} `) || `${words} `.startsWith(name));
+      expect([words, isKnown]).toEqual([words, words.startsWith('opmate ')]);
+    }
   });
 });
 

@@ -72,7 +72,7 @@ export async function helpText(
   const footer = `\nSee "${name} help options" for global options${topics}.\n`;
   if (all || isRoot) return `${formatWhole(command, examples)}${footer}`;
   const common = (commandLine.findDeclaration(command)?.commonFlags ?? []).map(longName);
-  const { text, hiddenOptions, hiddenExamples } = layOutHelp(command, examples, common, 2);
+  const { text, hiddenOptions, hiddenExamples } = layOutHelp(command, examples, common);
   const left = [
     ...(hiddenOptions === 0 ? [] : [countMore(hiddenOptions, 'option')]),
     ...(hiddenExamples === 0 ? [] : [countMore(hiddenExamples, 'example')]),

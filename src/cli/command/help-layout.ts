@@ -6,6 +6,10 @@ import { wrapExample } from './help-format.js';
 /** Lines above which a help leaves out options and examples. */
 const maxLines = 40;
 
+/** Lines that the caller adds, and that a note about what is left out takes. */
+const footerLines = 2;
+const noteLines = 3;
+
 /** Minimum number of common options and examples, where a command has as many. */
 const minOptions = 10;
 const minExamples = 2;
@@ -29,31 +33,31 @@ interface Formatted {
 
 /**
  * Returns the usage, options and examples of a command: all, or unless that is short those that most people use, `common`
- * being the long names of options, most used first. `footerLines` are added by the caller.
+ * being the long names of options, most used first.
  */
 export function layOutHelp(
   command: Command,
   examples: readonly Example[],
   common: readonly string[],
-  footerLines: number,
 ): Formatted {
   const whole: Layout = { examples: examples.length };
   const fewer = common.slice(minOptions).map((_, index) => common.slice(0, common.length - index - 1));
   const parts = [common, ...fewer].map((options) => (options.length === 0 ? undefined : options));
-  const layouts: Layout[] = [
-    whole,
+  const shorter: Layout[] = [
     { ...whole, options: parts[0] },
     ...parts.map((options) => ({ options, examples: minExamples, isCompact: true })),
   ];
   let formatted = formatLayout(command, examples, whole);
-  for (const layout of layouts) {
+  for (const layout of shorter) {
+    if (isShort(formatted)) break;
     formatted = formatLayout(command, examples, layout);
-    const isWhole = formatted.hiddenOptions + formatted.hiddenExamples === 0;
-    // The note about what is left out takes up to three lines.
-    const lines = formatted.text.split('\n').length - 1 + footerLines + (isWhole ? 0 : 3);
-    if (lines <= maxLines) break;
   }
   return formatted;
+}
+
+function isShort({ text, hiddenOptions, hiddenExamples }: Formatted): boolean {
+  const isWhole = hiddenOptions + hiddenExamples === 0;
+  return text.split('\n').length - 1 + footerLines + (isWhole ? 0 : noteLines) <= maxLines;
 }
 
 /** Returns all options and examples of a command. */

@@ -81,7 +81,7 @@ export function toDeletionDocument({
 export function toStatusObject(status: DeploymentStatus): JsonObject {
   const { name, namespace, current, last, conditions, unready, drift, objects } = status;
   return {
-    apiVersion: 'opmate.dev/v1alpha1',
+    apiVersion,
     kind: 'DeploymentStatus',
     metadata: { name, namespace },
     status: {

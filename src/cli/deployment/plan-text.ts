@@ -183,10 +183,12 @@ export function deletedText(name: string, { removed, released, kept }: DeletionR
   return printable(`${lines.join('\n')}\n`);
 }
 
-/** Returns a step as text: `CustomResourceDefinition "x": kept, 3 custom resources`. */
+/** Returns a step as text: `= CustomResourceDefinition "x" (3 custom resources)`. */
 function describeStep({ id, change, reason, instances }: DeletionPlan['steps'][number]): string {
-  const count = instances === undefined ? [] : [`${instances} custom resource${instances === 1 ? '' : 's'}`];
-  const why = [...(reason === undefined ? [] : [reason]), ...count].join(', ');
-  const words = { remove: '-', release: '<', keep: '=', skip: ' ' };
-  return `${words[change]} ${describeId(id)}${why === '' ? '' : ` (${why})`}`;
+  const why = [
+    ...(reason === undefined ? [] : [reason]),
+    ...(instances === undefined ? [] : [count(instances, 'custom resource')]),
+  ].join(', ');
+  const marks = { remove: '-', release: '<', keep: '=', skip: ' ' };
+  return `${marks[change]} ${describeId(id)}${why === '' ? '' : ` (${why})`}`;
 }

@@ -5,6 +5,7 @@ import { type ListedFile, listFiles } from '../../bundle/image-files.js';
 import { DirectoryCatalog } from '../../catalog/catalog.js';
 import type { CacheFile } from '../../catalog/content/opm-cache-names.js';
 import { type IndexTree, type ValidIndex, findChangedParts } from '../../catalog/image/index-edit.js';
+import { withOpen } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import type { ImageChanges } from '../../mirror/selection/rebuilt-catalog.js';
 import type { Image } from '../../oci/image/image.js';
@@ -26,11 +27,14 @@ export interface EditedCache {
  */
 export function listCacheRoots(places: readonly ImageChanges[]): string[] {
   const [cache, ...others] = places[0]?.caches ?? [];
-  if (cache === undefined || others.length > 0 || new Set(places.map(toKey)).size > 1) return [];
+  if (cache === undefined || others.length > 0 || new Set(places.map(getChangesKey)).size > 1) return [];
   return [`${cache}/digest`, `${cache}/cache`, `${cache}/pogreb.v1/digest`];
 }
 
-const toKey = ({ directory, caches }: ImageChanges): string => JSON.stringify([directory, caches]);
+/** Returns a text that is equal for images with the catalog and caches in the same directories. */
+export function getChangesKey({ directory, caches }: ImageChanges): string {
+  return JSON.stringify([directory, caches]);
+}
 
 /**
  * Returns the cache of an unpacked index if its files of unchanged packages can stay: it is in the JSON format, matches the
@@ -55,7 +59,7 @@ function haveSameLayers(bases: readonly Image[], lowest = 0): boolean {
   return others.every((layers) => layers.slice(-shared.length).join() === shared.join());
 }
 
-/** Writes the cache of a changed index. */
+/** Writes the cache of a changed index, and closes its catalog. */
 export async function writeEditedCache(
   tree: IndexTree,
   { catalogFiles, previous, valid }: EditedContent,
@@ -66,8 +70,9 @@ export async function writeEditedCache(
   const { writeOpmCache } = await import('../../catalog/content/opm-cache.js');
   const changed = previous && valid && (await findParts(tree, valid, session));
   const kept = previous && valid && changed && { ...valid, files: previous, changed };
-  const catalog = valid?.catalog ?? new DirectoryCatalog(tree.root, tree.name);
-  const files = await writeOpmCache(catalog, { catalogFiles, file, previous: kept, logger, signal });
+  const files = await withOpen(valid?.catalog ?? new DirectoryCatalog(tree.root, tree.name), (catalog) =>
+    writeOpmCache(catalog, { catalogFiles, file, previous: kept, logger, signal }),
+  );
   return { files: new Map(files.map((item) => [item.path, item])), previous: kept && previous };
 }
 

@@ -17,6 +17,7 @@ import { parseSourceImage } from '../../source/parse-place.js';
 import type { Session } from '../../source/session.js';
 import {
   type EditedCache,
+  getChangesKey,
   listCacheEntries,
   listCacheRoots,
   readCache,
@@ -90,7 +91,6 @@ export async function editIndexCatalog(
       const cache = places.some(({ caches }) => caches.length > 0)
         ? await writeEditedCache(tree, content, session, path.join(directory, 'cache'))
         : undefined;
-      await valid?.catalog.close();
       const layers = await writeLayers(places, { tree, files, cache, database, directory }, session);
       const images: StoredImage[] = [];
       for (const output of outputs) {
@@ -135,7 +135,7 @@ async function writeLayers(
   const layers = new Map<string, LayerFile>();
   const all: LayerFile[] = [];
   for (const place of places) {
-    const key = JSON.stringify([place.directory, place.caches]);
+    const key = getChangesKey(place);
     const file = path.join(content.directory, `layer-${layers.size}.tar.gz`);
     const layer = layers.get(key) ?? (await writeLayer(file, await listEntries(place, content), { signal }));
     layers.set(key, layer);

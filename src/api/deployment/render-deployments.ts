@@ -51,10 +51,10 @@ export async function renderDeployments(
   session: Session,
   options: RenderDeploymentsOptions = {},
 ): Promise<RenderedDeployment[]> {
-  const { installNamespace, secretHosts = [] } = options;
+  const { installNamespace } = options;
   const fault = installNamespace === undefined ? undefined : labelFault(installNamespace);
   if (fault !== undefined) throw invalidValue('options.installNamespace', installNamespace ?? '', fault);
-  const hosts = parseSecretHosts(secretHosts);
+  const settings = { ...options, secretHosts: parseSecretHosts(options.secretHosts ?? []) };
   const lock = await openContentLock(options);
   const inputs: BundleFile[] = [];
   for (const file of files) {
@@ -71,12 +71,9 @@ export async function renderDeployments(
       await withTemporaryDirectory(session, async (directory) => {
         const place = path.join(directory, 'documents.yaml');
         await writeFile(place, input.content, { mode: 0o600 });
-        return render(documents, new Map([[input.name, place]]), lock, session, {
-          ...options,
-          secretHosts: hosts,
-        });
+        return render(documents, new Map([[input.name, place]]), lock, session, settings);
       })
-    : await render(documents, new Map(), lock, session, { ...options, secretHosts: hosts });
+    : await render(documents, new Map(), lock, session, settings);
   const { findings, warnings } = documents;
   const [first] = rendered;
   if (first === undefined) {

@@ -75,16 +75,16 @@ export async function readRepositoryStatus(
       for (const operator of operators ?? (await listOperators(repository))) {
         await collect(async () => {
           const config = await readCiConfig(repository, operator);
-          if (config === undefined || config.mappings.length === 0) return [];
-          const own = path.join(directory, operator);
-          await makeDirectory(own);
-          const options = { operators: [operator], bundles, directory: own };
-          const catalogs = await renderCatalogs(repository, waiting, options);
-          return listOutdated(await compareCatalogs(repository, catalogs));
-        });
-        await collect(async () => {
-          const config = await readCiConfig(repository, operator);
-          return config?.isFbcEnabled === true ? findUnreleased(repository, operator, session) : [];
+          if (config === undefined) return [];
+          await collect(async () => {
+            if (config.mappings.length === 0) return [];
+            const own = path.join(directory, operator);
+            await makeDirectory(own);
+            const options = { operators: [operator], bundles, directory: own };
+            const catalogs = await renderCatalogs(repository, waiting, options);
+            return listOutdated(await compareCatalogs(repository, catalogs));
+          });
+          return config.isFbcEnabled ? findUnreleased(repository, operator, session) : [];
         });
       }
     }),

@@ -4,7 +4,6 @@ import { Agent as HttpsAgent } from 'node:https';
 import { OpmateError, RegistryError } from '../core/errors.js';
 import { guardLookup, rememberLookup } from '../oci/transport/guarded-lookup.js';
 import { checkLiteralAddress, type RedirectSource } from '../oci/transport/network-policy.js';
-import { NetworkError } from '../oci/transport/transport-faults.js';
 import { withRetry } from '../oci/transport/transport-retry.js';
 import {
   type Transport,
@@ -134,12 +133,13 @@ function toResponseError(label: string, status: number, cause?: RegistryError): 
   }
 }
 
-/** Replaces the registry terms and command-line flags in errors of the transport. */
+/** Replaces the registry terms in errors of the transport, and drops hints to set options of a session. */
 function toCatalogError(error: unknown, label: string): unknown {
   if (error instanceof RegistryError) {
     const responseError = toResponseError(label, error.status, error);
     return error.note === undefined ? responseError : addNote(responseError, error.note);
   }
-  const keepsHint = !(error instanceof NetworkError) || error.hint === certificateHint;
+  const keepsHint =
+    !(error instanceof OpmateError) || error.hint === undefined || error.hint === certificateHint;
   return keepsHint ? error : withoutHint(error);
 }

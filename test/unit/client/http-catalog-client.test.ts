@@ -201,6 +201,14 @@ describe('client/http-catalog-client', () => {
   });
 });
 
+it('refuses a redirect to a private address without naming options of a session', async () => {
+  const { client } = await fakeServer((_request, response) => {
+    response.writeHead(302, { location: 'http://10.0.0.1/' }).end();
+  });
+  const error = await client.listPackages().catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: 'UNSAFE', hint: undefined });
+});
+
 describe('client/http-catalog-client with a cache directory', () => {
   it('fetches only changed content and keeps one copy', async () => {
     const directory = path.join(await directoryWith(), 'new/cache');

@@ -2,10 +2,11 @@
 // needed stays apart. Only better-sqlite3 stays a package. Writes THIRD-PARTY-NOTICES with the licenses of what is in it.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import path from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { build, transform } from 'esbuild';
+import { collectHelp, collectOutputs } from '../dist/cli/command/loaded-tree.js';
+import { encodePrepared } from '../dist/cli/command/prepared-output.js';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const outdir = path.join(root, 'lib');
@@ -112,12 +113,7 @@ ${exported}`;
 rmSync(outdir, { recursive: true, force: true });
 const { metafile } = await build({
   absWorkingDir: root,
-  entryPoints: [
-    'src/index.ts',
-    'src/cli/main.ts',
-    'src/bundle/render-worker.ts',
-    'src/cli/command/loaded-tree.ts',
-  ],
+  entryPoints: ['src/index.ts', 'src/cli/main.ts', 'src/bundle/render-worker.ts'],
   entryNames: '[name]',
   chunkNames: 'chunk-[hash]',
   outdir,
@@ -166,12 +162,8 @@ await build({
 });
 const collectedHelp = path.join(root, 'dist', 'collected-help.json');
 rmSync(collectedHelp, { force: true });
-const tree = path.join(outdir, 'loaded-tree.js');
-const { collectHelp, collectOutputs } = await import(pathToFileURL(tree).href);
-const { encodePrepared } = createRequire(import.meta.url)(path.join(outdir, 'prepared-output.cjs'));
 writeFileSync(collectedHelp, `${JSON.stringify(await collectHelp(), null, 2)}\n`);
 writeFileSync(path.join(outdir, 'prepared-output.txt'), encodePrepared(await collectOutputs()));
-for (const file of [tree, `${tree}.map`]) rmSync(file);
 
 // The program once more, as a function in one script: with a code cache of V8 (bin/opmate.cjs) it starts in two thirds of
 // the time.

@@ -1,8 +1,8 @@
-import { isWithin } from '../core/text/paths.js';
 import { lstatSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError } from '../core/errors.js';
+import { isWithin } from '../core/text/paths.js';
 import { quoteGo } from '../document/go-json.js';
 
 /** Treatment of links in a directory. */

@@ -33,8 +33,8 @@ export class FilePartReader {
   }
 
   /**
-   * Yields the bytes of a part in pieces of at most 256 KiB, which the caller owns unless they are reused. Throws OpmateError INVALID for a
-   * file whose length changed, IO for a file that is not regular, and system errors unchanged.
+   * Yields the bytes of a part in pieces of at most 256 KiB, which the caller owns unless they are reused. Throws
+   * OpmateError INVALID for a file whose length changed, IO for a file that is not regular, and system errors unchanged.
    */
   async *read({ file, offset, size }: FilePart, subject = file): AsyncGenerator<Buffer> {
     const handle = await this.#open(file);

@@ -232,6 +232,7 @@ function fold(text: string, indent: number, column: number, from: number, to: nu
 const BREAKS = /[\n\r\x85\u2028\u2029]/;
 /** Characters escaped in double quotes; lone surrogates included. */
 const DOUBLE_ESCAPED = /["\\\u2028\u2029]|[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
+
 /** Escapes by code point; other characters have no short one in Go. */
 const ESCAPES = new Map(
   [...SINGLE_ESCAPES]

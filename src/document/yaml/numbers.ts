@@ -2,7 +2,7 @@
 import type { EncodableJson } from '../json.js';
 import { formatFloat, resolveScalar } from './scalar.js';
 
-/** Returns the text of a value that is no text; a bigint keeps all digits. */
+/** Formats null, a boolean or a number; a bigint keeps all digits. */
 export function formatScalar(value: null | boolean | number | bigint): string {
   const text = String(value);
   if (typeof value !== 'number' || Number.isSafeInteger(value)) return text;

@@ -22,7 +22,7 @@ function compareYamlKeys(a: string, b: string): number {
   return xRun.length !== yRun.length ? xRun.length - yRun.length : x - y;
 }
 
-/** Returns the keys of an object in that order. */
+/** Returns the keys of an object in the order of `compareYamlKeys`. */
 export function sortedYamlKeys(object: object): string[] {
   const keys = Object.keys(object);
   for (let i = 1; i < keys.length; i++) {

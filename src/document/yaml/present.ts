@@ -15,11 +15,11 @@ import { sortedYamlKeys } from './order.js';
 import { type YamlTextStyle, chooseStyle, toWellFormed } from './style.js';
 
 /**
- * Writes documents of opmate as YAML: keys in natural order, sequences not indented under
- * their key, styles of text as go-yaml chooses them, no lines folded. Ends with a line break.
+ * Writes a document as YAML with js-yaml: keys in natural order, sequences not indented under their key, styles of text
+ * as go-yaml chooses them, no lines folded; for bytes of tools that fold lines, see `encodeYaml`. Ends with a line break.
  *
- * js-yaml lays them out. Bytes that must equal those of tools that fold lines are written by `encodeYaml`. A bigint
- * keeps all digits; lone surrogates become U+FFFD. Throws LimitError for values nested some thousand levels deep.
+ * A bigint keeps all digits; lone surrogates become U+FFFD. Throws LimitError for values nested some thousand levels
+ * deep.
  */
 export function encodeYamlDocument(value: EncodableJson): string {
   try {

@@ -36,7 +36,7 @@ export type GitOptions = Pick<
 >;
 
 /** Settings of one git run. */
-interface GitRun {
+export interface GitRun {
   /** Maximum duration. */
   timeoutMs: number;
   /** Working directory; default: an empty private one. */

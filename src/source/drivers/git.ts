@@ -11,7 +11,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { type GitPlace, getDirectory, isCommit } from '../place.js';
 import type { SourceSession } from '../session.js';
 import type { ResolvedPlace } from './driver.js';
-import { type Git, type GitOptions, withGit } from './git-program.js';
+import { type Git, type GitOptions, type GitRun, withGit } from './git-program.js';
 import { toUnpackedPlace } from './local.js';
 
 /** Timeouts for listing refs and for fetching a commit. */
@@ -142,7 +142,8 @@ async function resolveRevision(
     const [commit] = commits;
     const isLong = revision.length >= minAbbreviation;
     if (commit !== undefined && commits.length === 1 && isLong) return commit;
-    if (commit === undefined && isLong) return findInHistory(git, repository, revision, options);
+    const [known = revision] = all.values();
+    if (commit === undefined && isLong) return findInHistory(git, { repository, revision, known }, options);
     throw new OpmateError('NOT_FOUND', `branch or tag ${revision} not found`, {
       subject: shown,
       hint:
@@ -154,18 +155,14 @@ async function resolveRevision(
   throw new OpmateError('NOT_FOUND', `branch or tag ${revision} not found`, { subject: shown });
 }
 
-/** Returns the commit that starts with `revision` in the history of the branches and tags. Throws OpmateError. */
+/** Returns the commit that starts with `revision` in the history of `known` and other refs. Throws OpmateError. */
 async function findInHistory(
   git: Git,
-  repository: string,
-  revision: string,
+  { repository, revision, known }: { repository: string; revision: string; known: string },
   options: GitOptions,
 ): Promise<string> {
   const subject = redactUrls(repository);
-  return withTemporaryDirectory(options, async (directory) => {
-    const { maxUnpackedSize } = options.limits ?? defaultArchiveLimits;
-    const run = { timeoutMs: fetchTimeoutMs, directory, maxDirectorySize: maxUnpackedSize };
-    await git.run(['init', '--quiet', '--bare'], run);
+  return withBareRepository(git, known, options, async (run) => {
     // Commits without their files, where the server can omit them.
     await git.run([...fetchHistory, '--filter=tree:0', '--', repository, ...allRefs], run);
     const objects = await git.run(['rev-parse', `--disambiguate=${revision}`], run);
@@ -204,11 +201,7 @@ async function fetchGit(
   session: SourceSession,
 ): Promise<ExtractedLayers> {
   return withGit(source, session, (git) =>
-    withTemporaryDirectory(session, async (temporary) => {
-      const { maxUnpackedSize } = session.limits ?? defaultArchiveLimits;
-      const run = { timeoutMs: fetchTimeoutMs, directory: temporary, maxDirectorySize: maxUnpackedSize };
-      const format = commit.length === 64 ? ['--object-format=sha256'] : [];
-      await git.run(['init', '--quiet', '--bare', ...format], run);
+    withBareRepository(git, commit, session, async (run) => {
       await fetchCommit(git, source, commit, run);
       const label = formatPinnedGit(source, commit);
       const unpack = (paths: readonly string[]): Promise<ExtractedLayers> => {
@@ -227,16 +220,27 @@ async function fetchGit(
   );
 }
 
+/** Calls `work` with an empty temporary repository for objects named like `commit`, and the limits of fetching to it. */
+async function withBareRepository<T>(
+  git: Git,
+  commit: string,
+  options: Pick<GitOptions, 'temporaryDirectory' | 'now' | 'limits'>,
+  work: (run: GitRun) => Promise<T>,
+): Promise<T> {
+  return withTemporaryDirectory(options, async (directory) => {
+    const { maxUnpackedSize } = options.limits ?? defaultArchiveLimits;
+    const run = { timeoutMs: fetchTimeoutMs, directory, maxDirectorySize: maxUnpackedSize };
+    const format = commit.length === 64 ? ['--object-format=sha256'] : [];
+    await git.run(['init', '--quiet', '--bare', ...format], run);
+    return work(run);
+  });
+}
+
 /** Arguments that fetch only what is named, and all branches and tags. */
 const fetchHistory = ['fetch', '--quiet', '--no-tags', '--no-recurse-submodules'];
 const allRefs = ['+refs/heads/*:refs/heads/*', '+refs/tags/*:refs/tags/*'];
 
-async function fetchCommit(
-  git: Git,
-  source: GitPlace,
-  commit: string,
-  run: { timeoutMs: number; directory: string; maxDirectorySize: number },
-): Promise<void> {
+async function fetchCommit(git: Git, source: GitPlace, commit: string, run: GitRun): Promise<void> {
   const { repository, branch, tag } = source;
   try {
     await git.run([...fetchHistory, '--depth=1', '--', repository, commit], run);

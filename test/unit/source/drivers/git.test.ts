@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { chmod, readFile, readdir, symlink, writeFile } from 'node:fs/promises';
+import { chmod, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { defaultArchiveLimits } from '../../../../src/archive/limits.js';
@@ -104,6 +104,17 @@ describe('source/drivers/git', () => {
       expect(await readdir(options.temporaryDirectory)).toEqual([]);
     },
   );
+
+  it('finds a commit of a SHA-256 repository by its start', async () => {
+    const { url, directory, git, commit } = await gitRepository({});
+    await rm(path.join(directory, '.git'), { recursive: true });
+    git('init', '-q', '-b', 'main', '--object-format=sha256');
+    const first = await commit({ 'a.yaml': 'one' });
+    await commit({ 'a.yaml': 'two' });
+    const source = { kind: 'git', repository: url, revision: first.slice(0, 7) } as const;
+    expect(await commitOfGit(source, options)).toBe(first);
+    expect(await read(source)).toBe('one');
+  });
 
   it('refuses the start of several commits of the history', async () => {
     const { url, git, commit } = await gitRepository({ 'a.yaml': 'one' });

@@ -12,6 +12,7 @@ import type { ChangedFile } from './changed-file.js';
 import {
   type OperatorRepository,
   findCatalogFile,
+  isFile,
   listSubdirectories,
   pathIn,
   requireInRepository,
@@ -99,15 +100,14 @@ async function listCopiedFiles(
   operator: string,
 ): Promise<string[]> {
   const directory = pathIn(repository, 'catalogs', catalog, operator);
-  const entries = await listDirectory(directory);
-  const files = entries
-    .filter((entry) => entry.isFile() || entry.isSymbolicLink())
-    .map(({ name }) => path.join(directory, name));
-  if (files.length === 0) {
-    throw new OpmateError('NOT_FOUND', 'the operator has no catalog file', { about: directory });
+  const files: string[] = [];
+  for (const { name } of await listDirectory(directory)) {
+    const file = path.join(directory, name);
+    await requireInRepository(repository, file);
+    if (await isFile(file)) files.push(file);
   }
-  for (const file of files) await requireInRepository(repository, file);
-  return files;
+  if (files.length > 0) return files;
+  throw new OpmateError('NOT_FOUND', 'the operator has no catalog file', { about: directory });
 }
 
 /** Copies catalogs and adds mappings, all or none. */

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { readdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { onboardOperator } from '../../../src/api/repo/onboard-operator.js';
@@ -130,6 +131,24 @@ describe('promotion and onboarding', () => {
     expect(existsSync(path.join(root, 'catalogs/v5.0/gadget'))).toBe(false);
     expect(await readIn(root, operator, 'ci.yaml')).toContain('catalog_names: [v4.22, v5.0]');
     expect(await readIn(root, operator, 'ci.yaml')).toContain('# kept');
+  });
+
+  it('copies the target of a link to a file, and no directory that a link leads to', async () => {
+    const { session } = await openRepositoryWorld();
+    const root = await repositoryWith({
+      [`${operator}/README.md`]: 'read me',
+      'catalogs/v4.22/widget/catalog.yaml': 'schema: olm.package\nname: widget\n',
+    });
+    const link = (target: string, name: string) =>
+      symlink(`../../../${target}`, path.join(root, 'catalogs/v4.22/widget', name));
+    await link(`${operator}/README.md`, 'README.md');
+    await link('operators', 'more');
+    await promoteCatalog(root, session, { from: 'v4.22', to: 'v5.0' });
+    expect((await readdir(path.join(root, 'catalogs/v5.0/widget'))).sort()).toEqual([
+      'README.md',
+      'catalog.yaml',
+    ]);
+    expect(await readIn(root, 'catalogs/v5.0/widget/README.md')).toBe('read me');
   });
 
   it('creates templates from indexes, and reports what is out of date', async () => {

@@ -104,6 +104,10 @@ export class ErrorList {
     return this.#errors.length === 0;
   }
 
+  get errors(): readonly OpmateError[] {
+    return this.#errors;
+  }
+
   add(error: OpmateError): void {
     this.#errors.push(error);
   }

@@ -68,9 +68,20 @@ export async function renderCatalogs(
   session: SourceSession,
   options: RenderCatalogsOptions,
 ): Promise<OperatorCatalog[]> {
-  const { logger = silentLogger } = session;
   const errors = new ErrorList(session.signal);
   const configs = await readConfigs(repository, options.operators, errors);
+  return renderConfigs(repository, session, configs, options, errors);
+}
+
+/** Renders the templates of operators whose `ci.yaml` was read, as `renderCatalogs` does; also throws `errors`. */
+export async function renderConfigs(
+  repository: OperatorRepository,
+  session: SourceSession,
+  configs: ReadonlyMap<string, CiConfig>,
+  options: Omit<RenderCatalogsOptions, 'operators'>,
+  errors = new ErrorList(session.signal),
+): Promise<OperatorCatalog[]> {
+  const { logger = silentLogger } = session;
   for (const { document } of configs.values()) {
     for (const warning of document.diagnostics.warnings) logDiagnostic(logger, warning);
   }
@@ -152,7 +163,7 @@ async function renderJob(
   session: SourceSession,
   { operator, config, mapping, level }: Job,
   index: number,
-  { bundles, directory }: RenderCatalogsOptions,
+  { bundles, directory }: Pick<RenderCatalogsOptions, 'bundles' | 'directory'>,
 ): Promise<RenderedTemplateFile> {
   const { templateName, type } = mapping;
   const file = pathIn(repository, 'operators', operator, 'catalog-templates', templateName);

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { getText } from '../../document/json-fields.js';
@@ -15,7 +16,7 @@ import {
   pathIn,
   requireOperators,
 } from '../../repo/repository.js';
-import { renderCatalogs } from '../../repo/render-catalogs.js';
+import { renderConfigs } from '../../repo/render-catalogs.js';
 import { type CatalogState, compareCatalogs } from '../../repo/write-catalogs.js';
 import { type Session, withChanges } from '../../source/session.js';
 import { withRendering } from './rendering-session.js';
@@ -61,35 +62,28 @@ export async function readRepositoryStatus(
   const repository = await openRepository(root);
   if (operators !== undefined) await requireOperators(repository, operators);
   const parts: OutdatedPart[] = [];
-  const errors: OpmateError[] = [];
-  const collect = async (work: () => Promise<OutdatedPart[]>): Promise<void> => {
-    try {
-      parts.push(...(await work()));
-    } catch (error) {
-      if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
-      errors.push(error);
-    }
-  };
+  const list = new ErrorList(session.signal);
   await withRetryTime(session, retryTimeoutMs, (waiting) =>
     withRendering(waiting, async ({ bundles, directory }) => {
       for (const operator of operators ?? (await listOperators(repository))) {
-        await collect(async () => {
-          const config = await readCiConfig(repository, operator);
-          if (config === undefined) return [];
-          await collect(async () => {
-            if (config.mappings.length === 0) return [];
-            const own = path.join(directory, operator);
-            await makeDirectory(own);
-            const options = { operators: [operator], bundles, directory: own };
-            const catalogs = await renderCatalogs(repository, waiting, options);
-            return listOutdated(await compareCatalogs(repository, catalogs));
-          });
-          return config.isFbcEnabled ? findUnreleased(repository, operator, session) : [];
+        const config = await list.try(() => readCiConfig(repository, operator));
+        if (config === undefined) continue;
+        const outdated = await list.try(async () => {
+          if (config.mappings.length === 0) return [];
+          const own = path.join(directory, operator);
+          await makeDirectory(own);
+          const configs = new Map([[operator, config]]);
+          const catalogs = await renderConfigs(repository, waiting, configs, { bundles, directory: own });
+          return listOutdated(await compareCatalogs(repository, catalogs));
         });
+        const unreleased = await list.try(() =>
+          config.isFbcEnabled ? findUnreleased(repository, operator, session) : [],
+        );
+        parts.push(...(outdated ?? []), ...(unreleased ?? []));
       }
     }),
   );
-  return { parts, errors: [...new Map(errors.map((error) => [error.message, error])).values()] };
+  return { parts, errors: [...new Map(list.errors.map((error) => [error.message, error])).values()] };
 }
 
 /** Runs `work` with a session whose requests are retried for another time. */

@@ -112,9 +112,10 @@ export async function extractLayers(
   options: ExtractLayersOptions,
 ): Promise<ExtractedLayers> {
   const limits = options.limits ?? defaultArchiveLimits;
-  const pack = options.packed && (await LayerPack.create(options.packed));
+  let pack: LayerPack | undefined;
   let staging: string | undefined;
   try {
+    pack = options.packed && (await LayerPack.create(options.packed));
     await makeDirectory(dirname(destination));
     await sweepLeftovers(dirname(destination));
     staging = stagingBeside(destination);
@@ -134,14 +135,14 @@ export async function extractLayers(
       if (pack?.includes(entry.path)) await pack.add(key, entry.body);
       else await writeFile(join(blobs, key), entry.body, { flag: 'wx', mode: 0o600 });
     });
-    const packed = await pack?.take(tree.files);
+    const packed = (await pack?.take(tree.files)) ?? new Map<string, FilePart>();
     const problems = await placeFiles(tree, packed, { blobs, target }, { ...options, limits });
     await moveWhole(target, destination);
     return {
       files: [...tree.files.keys()],
       directories: [...tree.directories],
       problems,
-      packed: packed ?? new Map(),
+      packed,
       lowestLayer: findLowestLayer(tree.files.values()),
     };
   } catch (error) {
@@ -195,9 +196,7 @@ class LayerPack {
       const part = this.#parts.get(toKey(body.layer, body.entry));
       if (part === undefined) continue;
       if (!this.includes(path)) {
-        throw new OpmateError('UNSUPPORTED', 'link to a file of the cache', {
-          subject: path,
-        });
+        throw new OpmateError('UNSUPPORTED', 'link to a file of the cache', { subject: path });
       }
       taken.set(path, part);
     }
@@ -226,7 +225,7 @@ interface LoadedTree {
 /** Moves the files of a tree, except packed ones, to their places below `target`. Returns the problems of unreadable ones. */
 async function placeFiles(
   tree: LoadedTree,
-  packed: ReadonlyMap<string, FilePart> | undefined,
+  packed: ReadonlyMap<string, FilePart>,
   { blobs, target }: { blobs: string; target: string },
   { limits, signal }: { limits: ArchiveLimits } & CancelOptions,
 ): Promise<Map<string, OpmateError>> {
@@ -241,8 +240,8 @@ async function placeFiles(
   const repeated: { path: string; body: FileBody }[] = [];
   const problems = new Map<string, OpmateError>();
   for (const [path, file] of tree.files) {
+    if (packed.has(path)) continue;
     const broken = file.broken ?? unreadable(path, file.body, Infinity);
-    if (packed?.has(path)) continue;
     if (file.body === undefined || broken !== undefined) problems.set(path, broken as OpmateError);
     else if (first.has(file.body)) repeated.push({ path, body: file.body });
     else first.set(file.body, path);

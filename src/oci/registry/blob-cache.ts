@@ -217,22 +217,25 @@ class BlobDirectory implements BlobCache {
   }
 }
 
+/** Ends the writing of a blob in its cache. */
+interface BlobEnding {
+  /** Takes the complete file. */
+  finish: (bytes: number) => Promise<void>;
+  onFailure: (error: unknown) => void;
+}
+
 /** A blob being written to a file, whose functions do nothing after a failure. */
 class UnfinishedBlob {
   readonly #path: string;
   readonly #handle: FileHandle;
-  readonly #cache: { finish: (bytes: number) => Promise<void>; onFailure: (error: unknown) => void };
+  readonly #ending: BlobEnding;
   #isOpen = true;
   #bytes = 0;
 
-  constructor(
-    path: string,
-    handle: FileHandle,
-    cache: { finish: (bytes: number) => Promise<void>; onFailure: (error: unknown) => void },
-  ) {
+  constructor(path: string, handle: FileHandle, ending: BlobEnding) {
     this.#path = path;
     this.#handle = handle;
-    this.#cache = cache;
+    this.#ending = ending;
   }
 
   async discard(): Promise<void> {
@@ -250,7 +253,7 @@ class UnfinishedBlob {
       this.#bytes += chunk.length;
     } catch (error) {
       // After `discard`, a closed file is no failure.
-      if (this.#isOpen) this.#cache.onFailure(error);
+      if (this.#isOpen) this.#ending.onFailure(error);
       await this.discard();
     }
   }
@@ -261,10 +264,10 @@ class UnfinishedBlob {
       await this.#handle.sync();
       this.#isOpen = false;
       await this.#handle.close();
-      await this.#cache.finish(this.#bytes);
+      await this.#ending.finish(this.#bytes);
     } catch (error) {
       this.#isOpen = true;
-      this.#cache.onFailure(error);
+      this.#ending.onFailure(error);
       await this.discard();
     }
   }

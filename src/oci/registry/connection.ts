@@ -108,8 +108,7 @@ export function createConnection(options: ConnectionOptions): Connection {
 
 /** Transports to registries, with what was learned of each: certificates, schemes and tokens. */
 class RegistryConnection implements Connection {
-  readonly #options: ConnectionOptions;
-  readonly #files: ConnectionOptions & { logger: Logger; systemDirectory: string };
+  readonly #options: ConnectionOptions & { logger: Logger; systemDirectory: string };
   readonly #now: () => number;
   readonly #credentials: CredentialStore;
   readonly #stores = new Map<string | undefined, CertificateStore>();
@@ -122,10 +121,9 @@ class RegistryConnection implements Connection {
 
   constructor(options: ConnectionOptions) {
     const { logger = silentLogger, systemDirectory = '/etc', overridesFor = () => undefined } = options;
-    this.#options = options;
-    this.#files = { ...options, logger, systemDirectory };
+    this.#options = { ...options, logger, systemDirectory };
     this.#now = options.now ?? (() => performance.now());
-    this.#credentials = withCredentialOverrides(this.#files, overridesFor);
+    this.#credentials = withCredentialOverrides(this.#options, overridesFor);
     this.#agents = new HostAgents(options, (host, isNamed) => this.#readCertificates(host, isNamed));
     this.#wires = {
       verified: this.#createWire('verified'),
@@ -174,13 +172,13 @@ class RegistryConnection implements Connection {
   #readCertificates(host: string, isNamed: boolean): ReturnType<CertificateStore> {
     const certDir = this.#options.overridesFor?.(host)?.certDir ?? this.#options.certDir;
     const findFiles = getOrAdd(this.#stores, certDir, () =>
-      createCertificateStore({ ...this.#files, certDir }),
+      createCertificateStore({ ...this.#options, certDir }),
     );
     return findFiles(host, isNamed);
   }
 
   #readRules(): Promise<RegistryRule[]> {
-    return (this.#rules ??= readRegistriesConf(this.#files));
+    return (this.#rules ??= readRegistriesConf(this.#options));
   }
 
   /** Reports whether an option makes a registry insecure. */
@@ -203,7 +201,7 @@ class RegistryConnection implements Connection {
       },
       idleTimeoutMs: this.#options.idleTimeoutMs ?? 30_000,
     });
-    return withLog(http, this.#files.logger);
+    return withLog(http, this.#options.logger);
   }
 
   /** Reports whether any certificate will do. A redirect or token server needs an exception of its own. */
@@ -211,7 +209,7 @@ class RegistryConnection implements Connection {
     const { skipTlsVerify, insecure } = this.#options;
     if (skipTlsVerify === true || insecure === true) return true;
     if (isNamed) return registry !== 'verified';
-    if (registry === 'insecure-by-flag' && typeof insecure === 'function' && insecure(host)) return true;
+    if (registry === 'insecure-by-flag' && this.#isFlagged(host)) return true;
     return isInsecureHost(await this.#readRules(), host);
   }
 
@@ -237,7 +235,7 @@ class RegistryConnection implements Connection {
       constantDelayMs: this.#options.retryDelayMs,
       random: this.#options.random ?? (() => 0.5),
       now: this.#now,
-      logger: this.#files.logger,
+      logger: this.#options.logger,
     });
   }
 }

@@ -106,8 +106,7 @@ export async function loadChart(
   if (depth > maxDepth) throw new LimitError(`${label}: charts nested deeper than ${maxDepth}`);
   const metadata = readObject(files, 'Chart.yaml', label);
   if (metadata === undefined) throw new OpmateError('INVALID', `${label}: Chart.yaml: not found`);
-  const [name, version] = [toVersionText(metadata['name']), toVersionText(metadata['version'])];
-  const { type, isFirstVersion, dependencies } = readDescription(files, metadata, label);
+  const { name, version, type, isFirstVersion, dependencies } = readDescription(files, metadata, label);
   const { templates, crds, others, inner } = sortFiles(files, isFirstVersion);
   const schema = files.get('values.schema.json');
   const charts = await loadInner(inner, label, { depth, meter, signal });
@@ -131,7 +130,7 @@ function readDescription(
   files: ChartFiles,
   metadata: JsonObject,
   label: string,
-): { type: JsonValue; isFirstVersion: boolean; dependencies: Chart['dependencies'] } {
+): Pick<Chart, 'name' | 'version' | 'dependencies'> & { type: JsonValue; isFirstVersion: boolean } {
   const [name, version] = [toVersionText(metadata['name']), toVersionText(metadata['version'])];
   const faults: Diagnostic[] = [];
   const refuse = (path: DocumentPath, problem: string, file = 'Chart.yaml'): void => {
@@ -158,7 +157,7 @@ function readDescription(
     (path, problem) => refuse(path, problem, required === null ? 'Chart.yaml' : 'requirements.yaml'),
   );
   if (faults.length > 0) throw new DiagnosticsError(faults);
-  return { type, isFirstVersion, dependencies };
+  return { name, version, type, isFirstVersion, dependencies };
 }
 
 /** Sorts the files of a chart by what they are for; `inner` has those of charts in it. */

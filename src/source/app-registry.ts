@@ -303,7 +303,7 @@ function compareReleases(a: string, b: string): number {
 
 /**
  * Downloads the default release of every package in a namespace and loads them into a database, within the caller's
- * transaction. Throws the errors of `AppRegistry` and `loadAppRegistry`, and NOT_FOUND for an empty namespace.
+ * transaction. Throws the errors of `AppRegistryClient` and `loadAppRegistry`, and NOT_FOUND for an empty namespace.
  */
 export async function loadAppRegistryNamespace(
   database: Database,

@@ -89,7 +89,6 @@ export function withChanges<S extends object, C extends Partial<S>>(session: S, 
   return { ...session, ...changes };
 }
 
-/** Architecture names of the image specification, by Node.js name. */
 /**
  * Creates a session. Registries are contacted when the first image is read; the blob cache is used if
  * `OPMATE_CACHE_DIR` (or `OLM_CACHE_DIR`) names one that is owned and writable by the current user only.

@@ -8,7 +8,6 @@ import { quoteGo } from '../document/go-json.js';
 import { parseRegistryImage } from '../core/reference.js';
 import type { BundleBlob } from '../model/declarative-config.js';
 import type { CatalogDiagnostic } from '../model/catalog-diagnostic.js';
-import type { CatalogFormat } from '../model/encode.js';
 import type { CatalogFacts } from '../model/facts.js';
 import { validateCatalog } from '../graph/validate.js';
 import { renderBundleSource } from './render.js';
@@ -18,14 +17,9 @@ import { openPlace } from './resolve-place.js';
 import { renderBasic } from './template/render-basic.js';
 import { renderSemver } from './template/render-semver.js';
 import { SubstitutesRendering } from './template/render-substitutes.js';
-import { TemplateRun, findEntryPath } from './template/template-run.js';
+import { TemplateRun, type TemplateRunOptions, findEntryPath } from './template/template-run.js';
 
-interface TemplateOptions {
-  format: CatalogFormat;
-  /** Result of `resolveMigrationLevel`; applies to fetched bundles, not to those in the template. */
-  migrationLevel: string;
-  /** Maximum number of parallel image downloads; default 8. */
-  concurrency?: number | undefined;
+interface TemplateOptions extends Omit<TemplateRunOptions, 'readBundle'> {
   /** Reads the bundle in an image without migrating it; default: `readBundleImage` for each. */
   readBundle?: ((image: string) => Promise<BundleBlob>) | undefined;
 }

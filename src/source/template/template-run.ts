@@ -18,7 +18,7 @@ import { inReference } from '../reference-error.js';
 import type { SourceSession } from '../session.js';
 
 /** Options of rendering a template. */
-interface TemplateRunOptions {
+export interface TemplateRunOptions {
   format: CatalogFormat;
   /** Result of `resolveMigrationLevel`; applies to fetched bundles, not to those in the template. */
   migrationLevel: string;

@@ -8,7 +8,7 @@ import { openCluster } from '../../api/deployment/cluster.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { clusterFlags } from '../deployment/flags.js';
+import { clusterFlags, toClusterOptions } from '../deployment/flags.js';
 import { writeTo } from '../mirror/options.js';
 import { shellWord } from '../printable.js';
 import { encodeData } from '../reports/encode-data.js';
@@ -39,12 +39,11 @@ export const command = defineCommand({
       'opmate cluster capture objects.yaml subscription.yaml --to snapshot.yaml',
   },
   async runInSession({ context, args: [places], options, session }) {
-    const { kubeconfig, context: name, kubectl, as, asGroup: asGroups } = options;
     let captured: CapturedCluster;
     if (places.length > 0) {
       captured = await captureClusterFiles(await readSnapshotPlaces(places, context), session);
     } else {
-      const cluster = openCluster(session, { kubeconfig, context: name, kubectl, as, asGroups });
+      const cluster = openCluster(session, toClusterOptions(options));
       captured = await captureRunningCluster(cluster.kubectl);
     }
     session.logger.close();

@@ -18,7 +18,13 @@ import { askOnTerminal } from '../input.js';
 import { encodeData } from '../reports/encode-data.js';
 import type { CommandSession } from '../session.js';
 import { printFindings, logWarnings } from '../bundle/findings.js';
-import type { approvalFlags, clusterFlags, planFlags, waitFlags } from './flags.js';
+import {
+  type approvalFlags,
+  type clusterFlags,
+  type planFlags,
+  type waitFlags,
+  toClusterOptions,
+} from './flags.js';
 import { planText, reportText, unreadyText } from './plan-text.js';
 
 /** Output format of commands on a cluster. */
@@ -37,10 +43,8 @@ export async function areSound(
 }
 
 /** Opens the cluster that the flags name. Throws UsageError for empty values. */
-export function readCluster(
-  { kubectl, kubeconfig, context, as, asGroup: asGroups }: FlagValues<typeof clusterFlags>,
-  session: CommandSession,
-): Cluster {
+export function readCluster(options: FlagValues<typeof clusterFlags>, session: CommandSession): Cluster {
+  const { kubectl, kubeconfig, context, as } = options;
   for (const [flag, value] of [
     ['--kubectl', kubectl],
     ['--kubeconfig', kubeconfig],
@@ -49,7 +53,7 @@ export function readCluster(
   ]) {
     if (value === '' || value?.includes('\0') === true) throw new UsageError(`${flag}: is empty`);
   }
-  return openCluster(session, { kubectl, kubeconfig, context, as, asGroups });
+  return openCluster(session, toClusterOptions(options));
 }
 
 /** Returns the changes that the flags allow. */

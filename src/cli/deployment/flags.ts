@@ -1,5 +1,6 @@
 import {
   type Flag,
+  type FlagValues,
   choice,
   flag,
   grouped,
@@ -15,6 +16,7 @@ import { argument } from '../command/declaration.js';
 import { duration } from '../command/values.js';
 import { certificateFlags, pinFlags } from '../bundle/content-flags.js';
 import { outputFormat } from '../command/shared-flags.js';
+import type { ClusterOptions } from '../../api/deployment/cluster.js';
 
 /** Argument of commands that also install a package without a document. */
 export const packageArgument = argument('[package]', 'package of a catalog, in place of documents');
@@ -71,6 +73,17 @@ export const clusterFlags = grouped('Cluster', {
   as: text('user', 'user to act as, e.g. system:serviceaccount:NAMESPACE:NAME'),
   asGroup: repeated('group', 'with --as: group to act as', { needs: 'as' }),
 });
+
+/** Returns the cluster that the flags name. */
+export function toClusterOptions({
+  kubectl,
+  kubeconfig,
+  context,
+  as,
+  asGroup: asGroups,
+}: FlagValues<typeof clusterFlags>): ClusterOptions {
+  return { kubectl, kubeconfig, context, as, asGroups };
+}
 
 /** Flag for the namespace of a deployment. */
 export const namespaceFlags = {

@@ -2,7 +2,7 @@ import { type ManifestSource, ManifestsError, loadManifests } from '../../api/in
 import { parseAppRegistryNamespace } from '../../source/app-registry.js';
 import { logError } from '../../core/log.js';
 import { type FlagValues, grouped, text } from '../command/flags.js';
-import { clusterFlags } from '../deployment/flags.js';
+import { clusterFlags, toClusterOptions } from '../deployment/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { count } from '../printable.js';
@@ -57,10 +57,8 @@ export async function reportingProblems<T>(session: CommandSession, work: () => 
 function getSource(options: ManifestOptions): ManifestSource {
   const { manifests = 'manifests', configmap, appregistryNamespace, appregistryEndpoint } = options;
   const { configmapName: configMap, configmapNamespace: namespace = '' } = options;
-  if (configMap !== undefined) {
-    const { asGroup: asGroups, kubectl, kubeconfig, context, as } = options;
-    return { kind: 'cluster', configMap, namespace, cluster: { asGroups, kubectl, kubeconfig, context, as } };
-  }
+  if (configMap !== undefined)
+    return { kind: 'cluster', configMap, namespace, cluster: toClusterOptions(options) };
   if (configmap !== undefined) return { kind: 'configmap', file: configmap };
   if (appregistryNamespace === undefined) return { kind: 'manifests', directory: manifests };
   if (appregistryEndpoint === undefined) return { kind: 'archives', directory: appregistryNamespace };

@@ -106,10 +106,9 @@ async function* joinLists(lists: AsyncIterable<unknown[]>): AsyncGenerator<strin
 
 /** Returns the JSON of a value in pieces, one per field or item down to a depth; an iterator becomes an array. */
 function* toJson(value: unknown, depth: number): Generator<string> {
-  const isIterator = typeof value === 'object' && value !== null && 'next' in value;
-  if (depth > 0 && (Array.isArray(value) || isIterator)) {
+  if (depth > 0 && isIterable(value)) {
     let separator = '[';
-    for (const item of value as Iterable<unknown>) {
+    for (const item of value) {
       yield separator;
       yield* toJson(item, depth - 1);
       separator = ',';
@@ -125,6 +124,11 @@ function* toJson(value: unknown, depth: number): Generator<string> {
     }
     yield separator === '{' ? '{}' : '}';
   } else yield JSON.stringify(value);
+}
+
+/** Looks for a symbol: objects by package or bundle name may have any text as key. */
+function isIterable(value: unknown): value is Iterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.iterator in value;
 }
 
 /** Characters that are written at once. */

@@ -55,6 +55,24 @@ describe('view/export-page', () => {
     expect(uses('0.0.1')).toBe(uses('0.0.20'));
   });
 
+  it('has a package and a bundle named like a method of iterators', async () => {
+    const named = [
+      { schema: 'olm.package', name: 'next', defaultChannel: 'c' },
+      { schema: 'olm.channel', package: 'next', name: 'c', entries: [{ name: 'next' }] },
+      { ...blobs.at(-1), package: 'next', name: 'next' },
+    ];
+    await mkdir(path.join(root, 'named'));
+    const text = named.map((blob) => JSON.stringify(blob)).join('\n');
+    await writeFile(path.join(root, 'named/catalog.json'), text);
+    const namedCatalog = new DirectoryCatalog(path.join(root, 'named'), 'named');
+    const directory = path.join(root, 'named-page');
+    await exportPage(await openCatalogView({ name: 'named', catalog: namedCatalog }), directory);
+    await namedCatalog.close();
+    const read = (name: string): Promise<string> => readFile(path.join(directory, 'data', name), 'utf8');
+    expect(await read('p0.js')).toContain('\\"bundles\\":{\\"next\\":{');
+    expect(await read('catalog.js')).toContain('\\"files\\":{\\"next\\":{');
+  });
+
   it('ends between two bundles when it is cancelled, and leaves nothing', async () => {
     const controller = new AbortController();
     const described: string[] = [];

@@ -49,7 +49,16 @@ function checkName(name: string, place: string): void {
   });
 }
 
-/** Returns the directory of the blobs of a schema and package. */
+/** Valid names of blob directories. (Source: meta_key.go of operator-registry.) */
+const keyPattern = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/;
+
+/** Returns the directory of the blobs of a schema and package. Throws OpmateError INVALID for names that `opm` refuses. */
 export function getBlobDirectory({ schema, package: owner }: { schema: string; package: string }): string {
+  if (!keyPattern.test(schema) || (owner !== '' && !keyPattern.test(owner))) {
+    const place = `${quoteGo(schema)}${owner === '' ? '' : ` of package ${quoteGo(owner)}`}`;
+    throw new OpmateError('INVALID', `schema ${place}: not supported by opm`, {
+      hint: 'use letters, digits, dots, underscores and hyphens in schema and package',
+    });
+  }
   return path.posix.join('cache/metas', schema, owner);
 }

@@ -8,7 +8,7 @@ import { type JsonObject, setJsonKey } from '../../document/json.js';
 import { JoinedFileWriter } from '../../files/file-parts.js';
 import { createPartialCatalog } from '../partial-catalog.js';
 import { encodeChannelPart } from './bundle-messages.js';
-import { CatalogContent, type IndexedPackage, indexPackages } from './catalog-content.js';
+import { CatalogContent, type IndexedPackage } from './catalog-content.js';
 import { bundleType } from './messages.js';
 import { type CacheFile, requireFileNames, getBlobDirectory, listPlaces } from './opm-cache-names.js';
 import { computeFnv, hashOpmTrees } from './opm-tree-hash.js';
@@ -36,7 +36,7 @@ export async function writeOpmCache(catalog: Catalog, options: OpmCacheOptions):
   const kept = previous && selectKept(previous);
   const written = kept === undefined ? catalog : createPartialCatalog(catalog, kept.written);
   const content = await CatalogContent.read(written, undefined, { signal, logger, keepsFacts: false });
-  const packages = previous ? indexPackages(previous.facts, content.index.bundles) : content.index.packages;
+  const packages = kept?.packages ?? content.index.packages;
   let joined: JoinedFileWriter | undefined;
   try {
     const target = (joined = await JoinedFileWriter.create(file));
@@ -157,21 +157,12 @@ function* joinFields(
   yield closing;
 }
 
-/** Valid names of blob directories. (Source: meta_key.go of operator-registry.) */
-const keyPattern = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/;
-
 async function writeCustomBlobs(content: CatalogContent, write: Write): Promise<void> {
   const written = new Set<string>();
   for (const blob of content.index.custom) {
-    const { schema, package: owner } = blob;
-    if (!keyPattern.test(schema) || (owner !== '' && !keyPattern.test(owner))) {
-      const place = `${quoteGo(schema)}${owner === '' ? '' : ` of package ${quoteGo(owner)}`}`;
-      throw new OpmateError('INVALID', `schema ${place}: not supported by opm`, {
-        hint: 'use letters, digits, dots, underscores and hyphens in schema and package',
-      });
-    }
+    const directory = getBlobDirectory(blob);
     const text = Buffer.from(encodeGoJson((await content.readCustomBlob(blob)) as JsonObject));
-    const name = `${getBlobDirectory(blob)}/${computeFnv(text)}.json`;
+    const name = `${directory}/${computeFnv(text)}.json`;
     // Equal blobs share a file, as with opm.
     if (written.has(name)) continue;
     written.add(name);

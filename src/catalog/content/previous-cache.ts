@@ -2,7 +2,7 @@ import path from 'node:path';
 import { withOpen } from '../../core/concurrency.js';
 import { FilePartReader } from '../../files/file-parts.js';
 import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
-import { indexPackages } from './catalog-content.js';
+import { type IndexedPackage, indexPackages } from './catalog-content.js';
 import { type CacheFile, getBlobDirectory, listPlaces } from './opm-cache-names.js';
 import { hashOpmTrees } from './opm-tree-hash.js';
 
@@ -14,11 +14,10 @@ export interface OtherBlob {
   origin: BlobOrigin;
 }
 
-/** Packages, and schemas with their package, of changed blobs. */
+/** Packages of changed blobs, and cache directories of those of other schemas. */
 export interface ChangedParts {
   packages: ReadonlySet<string>;
-  /** Keys by `getOtherKey`. */
-  others: ReadonlySet<string>;
+  directories: ReadonlySet<string>;
 }
 
 /** Files of a cache, and what has changed in its catalog since. */
@@ -31,37 +30,35 @@ export interface PreviousCache {
   others: readonly OtherBlob[];
 }
 
-/** Returns the key of the blobs of a schema and package. */
-export function getOtherKey({ schema, package: owner }: { schema: string; package: string }): string {
-  return `${schema}\0${owner}`;
-}
-
-/** Returns the files that a cache takes over, and the places of all blobs for which files are written. */
+/** Returns the files that a cache takes over, the places of all blobs for which files are written, and all packages. */
 export function selectKept({ files, changed, facts, others }: PreviousCache): {
   files: CacheFile[];
   written: BlobOrigin[];
+  packages: IndexedPackage[];
 } {
   const kept: CacheFile[] = [];
-  const packages = new Set(changed.packages);
-  for (const owner of indexPackages(facts, [])) {
-    if (packages.has(owner.name)) continue;
+  const packages = indexPackages(facts, []);
+  const rewritten = new Set(changed.packages);
+  for (const owner of packages) {
+    if (rewritten.has(owner.name)) continue;
     const own = listPlaces(owner).map(({ name }) => files.get(`cache/${name}`));
-    if (own.includes(undefined)) packages.add(owner.name);
+    if (own.includes(undefined)) rewritten.add(owner.name);
     else kept.push(...(own as CacheFile[]));
   }
   const directories = new Set<string>();
   const written: BlobOrigin[] = [];
   for (const blob of others) {
-    if (changed.others.has(getOtherKey(blob))) written.push(blob.origin);
-    else directories.add(getBlobDirectory(blob));
+    const directory = getBlobDirectory(blob);
+    if (changed.directories.has(directory)) written.push(blob.origin);
+    else directories.add(directory);
   }
   for (const [name, file] of files) if (directories.has(path.posix.dirname(name))) kept.push(file);
   const owned = [...facts.channels, ...facts.bundles, ...facts.deprecations];
   for (const { name, origin } of facts.packages)
-    if (packages.has(name) && origin !== undefined) written.push(origin);
+    if (rewritten.has(name) && origin !== undefined) written.push(origin);
   for (const { package: owner, origin } of owned)
-    if (packages.has(owner) && origin !== undefined) written.push(origin);
-  return { files: kept, written };
+    if (rewritten.has(owner) && origin !== undefined) written.push(origin);
+  return { files: kept, written, packages };
 }
 
 /** Maximum size of a file `digest`, which has 16 characters. */

@@ -18,7 +18,8 @@ import { schemas } from '../../model/declarative-config.js';
 import { detach } from '../../model/describe.js';
 import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
 import { type Catalog, DirectoryCatalog } from '../catalog.js';
-import { type ChangedParts, type OtherBlob, getOtherKey } from '../content/previous-cache.js';
+import { getBlobDirectory } from '../content/opm-cache-names.js';
+import type { ChangedParts, OtherBlob } from '../content/previous-cache.js';
 import { checkPackagePath } from '../directory-writer.js';
 import { readDocuments } from '../documents.js';
 import { openFile } from '../file-access.js';
@@ -250,20 +251,23 @@ export async function requireValidIndex(
   throw invalidCatalog(name, message, problems);
 }
 
-/** Returns the packages whose blobs a change of an index has added, replaced or removed. Throws errors of reading. */
+/**
+ * Returns the packages whose blobs a change of an index has added, replaced or removed. Throws errors of reading, and of
+ * names that a cache cannot have.
+ */
 export async function findChangedParts(
   tree: IndexTree,
   { facts, others }: ValidIndex,
   options: EditOptions,
 ): Promise<ChangedParts> {
   const packages = new Set<string>();
-  const keys = new Set<string>();
+  const directories = new Set<string>();
   const { name } = tree;
   if (tree.removals > 0) {
     for await (const meta of new DirectoryCatalog(tree.removed, name).metas({ signal: options.signal })) {
       if (meta.schema === schemas.package) packages.add(detach(meta.name));
       else if (packageSchemas.has(meta.schema)) packages.add(detach(meta.package));
-      else keys.add(getOtherKey(meta));
+      else directories.add(getBlobDirectory(meta));
     }
   }
   const isChanged = (origin: BlobOrigin | undefined): boolean => {
@@ -277,8 +281,8 @@ export async function findChangedParts(
   for (const item of facts.packages) if (isChanged(item.origin)) packages.add(item.name);
   for (const item of [...facts.channels, ...facts.bundles, ...facts.deprecations])
     if (isChanged(item.origin)) packages.add(item.package);
-  for (const blob of others) if (isChanged(blob.origin)) keys.add(getOtherKey(blob));
-  return { packages, others: keys };
+  for (const blob of others) if (isChanged(blob.origin)) directories.add(getBlobDirectory(blob));
+  return { packages, directories };
 }
 
 const packageSchemas: ReadonlySet<string> = new Set([schemas.channel, schemas.bundle, schemas.deprecations]);

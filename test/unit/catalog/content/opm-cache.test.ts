@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { DirectoryCatalog } from '../../../../src/catalog/catalog.js';
 import { writeOpmCache } from '../../../../src/catalog/content/opm-cache.js';
 import type { CacheFile } from '../../../../src/catalog/content/opm-cache-names.js';
+import type { OtherBlob } from '../../../../src/catalog/content/previous-cache.js';
+import { collectFacts } from '../../../../src/catalog/facts.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 const bundle = (name: string, version: string, more: object = {}): object => ({
@@ -118,6 +120,23 @@ describe('catalog/content/opm-cache', () => {
     expect(await two.read('digest')).toBe(await one.read('digest'));
     const other = await write(blobs, `${blobs.map((blob) => JSON.stringify(blob)).join('\n')}\n\n`);
     expect(await other.read('digest')).not.toBe(await one.read('digest'));
+  });
+
+  it('refuses blobs that opm cannot store in files where an earlier cache stays too', async () => {
+    const content = [...blobs, { ...custom, schema: '..', package: '' }];
+    const text = content.map((blob) => `${JSON.stringify(blob)}\n`).join('');
+    const root = await directoryWith({ 'catalog/catalog.json': text });
+    const catalog = new DirectoryCatalog(path.join(root, 'catalog'), 'catalog');
+    const others: OtherBlob[] = [];
+    const facts = await collectFacts(catalog, { onOther: (meta) => void others.push(meta) });
+    const changed = { packages: new Set<string>(), directories: new Set<string>() };
+    const previous = { files: new Map<string, CacheFile>(), changed, facts, others };
+    const options = { catalogFiles: [], file: path.join(root, 'cache'), previous };
+    await expect(writeOpmCache(catalog, options)).rejects.toMatchObject({
+      code: 'INVALID',
+      message: expect.stringContaining('not supported by opm'),
+    });
+    await catalog.close();
   });
 
   it('refuses catalogs that opm cannot serve or store in files', async () => {

@@ -63,8 +63,10 @@ export class RequestedNames {
   #requireChannel(name: string, of: string | undefined, where: RequestPlace, mustBeSelected = true): void {
     const model = of === undefined ? undefined : this.#requirePackage(of, where, mustBeSelected);
     if (of !== undefined && model === undefined) return;
-    const selected = [...this.#models.values()].filter(({ facts }) => this.#isSelected(facts.name));
-    const models = model === undefined ? selected : [model];
+    const models =
+      model === undefined
+        ? [...this.#models.values()].filter(({ facts }) => this.#isSelected(facts.name))
+        : [model];
     if (models.some(({ channels }) => channels.has(name))) return;
     const known = new Set(models.flatMap(({ channels }) => [...channels.keys()]));
     const scope =

@@ -39,14 +39,15 @@ export async function placeVerdicts(
     origins.get(getKey('channel', finding.package, finding.channel)) ??
     origins.get(getKey('bundle', finding.package, finding.bundle)) ??
     origins.get(getKey('package', finding.package));
-  return Promise.all(
-    verdicts.map(async (verdict) => {
-      const placed = verdict.findings.map((finding) =>
-        finding.file === undefined ? { ...finding, origin: findOrigin(finding) } : finding,
-      );
-      return { ...verdict, findings: await placeDiagnostics(catalog, placed, options) };
-    }),
-  );
+  const placed: GateVerdict[] = [];
+  // One after the other: a catalog has one file open at a time.
+  for (const verdict of verdicts) {
+    const findings = verdict.findings.map((finding) =>
+      finding.file === undefined ? { ...finding, origin: findOrigin(finding) } : finding,
+    );
+    placed.push({ ...verdict, findings: await placeDiagnostics(catalog, findings, options) });
+  }
+  return placed;
 }
 
 /** Collects the findings of a gate; each error is one failure. */

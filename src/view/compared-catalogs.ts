@@ -17,7 +17,7 @@ import type { CatalogComparison, ComparedPackage, PackageDifferences, Difference
 export class ComparedCatalogs {
   readonly from: string;
   readonly #to: string;
-  readonly #diff: CatalogDiff;
+  readonly #sums: CatalogComparison['sums'];
   readonly #byPackage = new Map<string, Difference[]>();
   readonly #olderChannels = new Map<string, Map<string, ChannelFacts>>();
   readonly #bundleChanges = new Map<string, 'added' | 'changed'>();
@@ -27,7 +27,14 @@ export class ComparedCatalogs {
   constructor(from: string, to: string, diff: CatalogDiff, channelsBefore: readonly ChannelFacts[]) {
     this.from = from;
     this.#to = to;
-    this.#diff = diff;
+    this.#sums = [
+      sum('packages', diff.packages),
+      sum('channels', diff.channels),
+      sum('bundles', diff.bundles),
+      sum('images', diff.images),
+      sum('deprecations', diff.deprecations),
+      sum('other blobs', diff.others),
+    ];
     this.#addedPackages = new Set(diff.packages.added);
     this.#removedPackages = new Set(diff.packages.removed);
     for (const channel of channelsBefore) {
@@ -81,6 +88,7 @@ export class ComparedCatalogs {
     for (const item of changed) add('changed', item, describeChanged(item));
   }
 
+  /** Returns the change of a package; undefined if it is the same in both. */
   getPackageChange(name: string): 'added' | 'changed' | undefined {
     if (this.#addedPackages.has(name)) return 'added';
     return this.#byPackage.has(name) ? 'changed' : undefined;
@@ -101,14 +109,7 @@ export class ComparedCatalogs {
     return {
       from: this.from,
       to: this.#to,
-      sums: [
-        sum('packages', this.#diff.packages),
-        sum('channels', this.#diff.channels),
-        sum('bundles', this.#diff.bundles),
-        sum('images', this.#diff.images),
-        sum('deprecations', this.#diff.deprecations),
-        sum('other blobs', this.#diff.others),
-      ],
+      sums: this.#sums,
       packages: [...this.#byPackage]
         .map(([name, differences]): ComparedPackage => {
           const count = (sign: Difference['sign']): number =>

@@ -59,11 +59,12 @@ function createColumn(texts: readonly string[], ids: Uint32Array) {
 export class ContentIndex {
   /** Schemas, packages and names. */
   readonly #columns: readonly [Column, Column, Column];
+  /** Number of blobs. */
   readonly count: number;
   /** Start of each blob, and the end of the last one. */
   readonly #offsets: Float64Array;
+  /** Size of `catalog.jsonl` in bytes. */
   readonly size: number;
-  readonly #packageNames: Set<string>;
   /** Package names, sorted. */
   readonly packages: string[];
 
@@ -76,12 +77,12 @@ export class ContentIndex {
     for (let i = 0; i < this.count; i++)
       this.#offsets[i + 1] = (this.#offsets[i] as number) + (lengths[i] as number);
     this.size = this.#offsets[this.count] as number;
-    this.#packageNames = new Set(packages.texts);
+    const packageNames = new Set(packages.texts);
     for (const blob of this.#findMatching({ schema: 'olm.package' })) {
-      this.#packageNames.add(names.getText(blob));
+      packageNames.add(names.getText(blob));
     }
-    this.#packageNames.delete('');
-    this.packages = sortedByBytes(this.#packageNames);
+    packageNames.delete('');
+    this.packages = sortedByBytes(packageNames);
   }
 
   *#findMatching(query: Partial<MetasQuery>): Generator<number, void, undefined> {

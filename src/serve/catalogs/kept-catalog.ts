@@ -77,7 +77,6 @@ export class KeptCatalog {
   #failures = 0;
   /** Ends the wait for the next look. */
   #wake = new AbortController();
-  readonly #restoring: Promise<void>;
   readonly #loop: Promise<void>;
   /** Resolves once stored content is served or known to be missing. */
   readonly restored: Promise<void>;
@@ -90,11 +89,11 @@ export class KeptCatalog {
     this.#fetcher = new ContentFetcher(shared, this.#stopOrGone);
     this.#manifest = initial;
     this.#record = { ...toManifestRecord(initial), conditions: [] };
-    this.#restoring = this.#restore();
-    this.#loop = this.#run(this.#restoring).catch((error: unknown) => {
+    const restoring = this.#restore();
+    this.#loop = this.#run(restoring).catch((error: unknown) => {
       if (!this.#stopOrGone.aborted) this.#logger.log('error', `catalog ${this.#name}: ${getMessage(error)}`);
     });
-    this.restored = this.#restoring.catch(() => undefined);
+    this.restored = restoring.catch(() => undefined);
   }
 
   /** Changes fields of the record, in memory only. */

@@ -114,7 +114,7 @@ async function compareWithCluster(
     options,
   }: {
     surplus: ObjectId[];
-    resources: Awaited<ReturnType<typeof discoverResources>>;
+    resources: Resources;
     options: ApplyOptions;
   },
 ): Promise<void> {

@@ -22,7 +22,7 @@ export class CheckedPackage {
   /** Bundles without an entry. */
   readonly unlisted: BundleFacts[] = [];
   isDeprecated = false;
-  /** References of deprecations with an empty message, by `schema/name`. */
+  /** References of deprecations with an empty message, by `deprecationKey`. */
   readonly emptyDeprecations = new Set<string>();
   /** Created on demand, when all blobs are known. */
   readonly #indexes: { bundles?: NameIndex; channels?: NameIndex } = {};

@@ -1,18 +1,12 @@
 import { quoteGo } from '../../document/go-json.js';
-import { schemas } from '../../model/declarative-config.js';
+import { type DeprecationEntry, schemas } from '../../model/declarative-config.js';
 import type { CheckedPackage } from './checked-package.js';
-
-/** Blob of a package that a deprecation refers to. */
-interface DeprecationReference {
-  schema: string;
-  name: string;
-}
 
 /**
  * Returns the fault of a reference, with the message of `opm`; undefined if valid. Adds the reference to `seen`.
  */
 export function findReferenceFault(
-  reference: DeprecationReference,
+  reference: DeprecationEntry['reference'],
   position: number,
   model: CheckedPackage,
   seen: Set<string>,

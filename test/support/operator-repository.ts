@@ -5,7 +5,7 @@ import { type Session, openSourceSession } from '../../src/source/session.js';
 import { makeImage, serveBuilt } from '../e2e/images.js';
 import { sessionOptions } from '../unit/source/session-options.js';
 import { type FaultRegistry, startFaultRegistry } from './fault-registry.js';
-import { type SmallBundle, smallBundle } from './small-bundle.js';
+import { type SmallBundle, inDirectory, smallBundle } from './small-bundle.js';
 import { directoryWith } from './temporary.js';
 
 export interface RepositoryWorld {
@@ -35,6 +35,13 @@ export async function openRepositoryWorld(): Promise<RepositoryWorld> {
       return `${registry.host}/ns/bundles:${packageName}-${version}`;
     },
   };
+}
+
+/** Returns the files of a small bundle in a checkout. */
+export function bundleInCheckout(packageName: string, version: string): Record<string, string> {
+  const { 'manifests/csv.yaml': csv = '', ...files } = smallBundle({ packageName, version });
+  const csvFile = `manifests/${packageName}.clusterserviceversion.yaml`;
+  return inDirectory(`operators/${packageName}/${version}`, { ...files, [csvFile]: csv });
 }
 
 /** Returns `ci.yaml` that maps templates to catalogs. */

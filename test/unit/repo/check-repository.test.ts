@@ -5,19 +5,12 @@ import { describe, expect, it } from 'vitest';
 import { checkRepository } from '../../../src/api/repo/check-repository.js';
 import { readRepositoryChanges } from '../../../src/api/repo/repository-changes.js';
 import { failureOf } from '../../support/connect.js';
-import { ciConfig, openRepositoryWorld, repositoryWith } from '../../support/operator-repository.js';
-import { type SmallBundle, smallBundle } from '../../support/small-bundle.js';
-
-/** Files of a bundle below `operators`. */
-function bundleIn(operator: string, version: string, bundle: SmallBundle = {}): Record<string, string> {
-  const files = smallBundle({ packageName: operator, version, ...bundle });
-  return Object.fromEntries(
-    Object.entries(files).map(([name, text]) => [
-      `operators/${operator}/${version}/${name.replace(/manifests\/(.*)csv\.yaml/, 'manifests/$1clusterserviceversion.yaml')}`,
-      text,
-    ]),
-  );
-}
+import {
+  bundleInCheckout,
+  ciConfig,
+  openRepositoryWorld,
+  repositoryWith,
+} from '../../support/operator-repository.js';
 
 describe('repository checks', () => {
   it('reports findings with the names of operator-pipelines, file, line and hint', async () => {
@@ -102,14 +95,14 @@ describe('changes of a repository', () => {
     const { session } = await openRepositoryWorld();
     const root = await repositoryWith({
       'operators/widget/ci.yaml': 'updateGraph: semver-mode\n',
-      ...bundleIn('widget', '1.0.0'),
+      ...bundleInCheckout('widget', '1.0.0'),
     });
     const git = (...args: string[]): Buffer =>
       execFileSync('git', ['-C', root, '-c', 'user.name=a', '-c', 'user.email=a@example.com', ...args]);
     git('init', '-q');
     git('add', '-A');
     git('commit', '-qm', 'base');
-    for (const [name, text] of Object.entries(bundleIn('widget', '1.1.0'))) {
+    for (const [name, text] of Object.entries(bundleInCheckout('widget', '1.1.0'))) {
       await mkdir(path.dirname(path.join(root, name)), { recursive: true });
       await writeFile(path.join(root, name), text);
     }

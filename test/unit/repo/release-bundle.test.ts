@@ -11,22 +11,19 @@ import { failureOf } from '../../support/connect.js';
 import { startFaultRegistry } from '../../support/fault-registry.js';
 import {
   basicTemplate,
+  bundleInCheckout,
   ciConfig,
   openRepositoryWorld,
   readIn,
   repositoryWith,
 } from '../../support/operator-repository.js';
-import { smallBundle } from '../../support/small-bundle.js';
 
 const operator = 'operators/widget';
 
+/** Returns the files of a bundle to be released. */
 function bundleFiles(version: string, releaseConfig: string): Record<string, string> {
-  const files = smallBundle({ packageName: 'widget', version });
   return {
-    [`${operator}/${version}/manifests/widget.clusterserviceversion.yaml`]: files[
-      'manifests/csv.yaml'
-    ] as string,
-    [`${operator}/${version}/metadata/annotations.yaml`]: files['metadata/annotations.yaml'] as string,
+    ...bundleInCheckout('widget', version),
     [`${operator}/${version}/release-config.yaml`]: releaseConfig,
   };
 }

@@ -5,27 +5,15 @@ import { renderRepository } from '../../../src/api/repo/render-repository.js';
 import { failureOf } from '../../support/connect.js';
 import {
   basicTemplate,
+  bundleInCheckout,
   ciConfig,
   openRepositoryWorld,
   readIn,
   repositoryWith,
 } from '../../support/operator-repository.js';
-import { smallBundle } from '../../support/small-bundle.js';
 
 const operator = 'operators/widget';
-const csvFile = 'manifests/widget.clusterserviceversion.yaml';
 const digest = `sha256:${'0'.repeat(64)}`;
-
-/** Files of a bundle of package `widget` in a checkout. */
-function bundleIn(version: string): Record<string, string> {
-  const files = Object.entries(smallBundle({ packageName: 'widget', version }));
-  return Object.fromEntries(
-    files.map(([name, text]) => [
-      `${operator}/${version}/${name.replace('manifests/csv.yaml', csvFile)}`,
-      text,
-    ]),
-  );
-}
 
 /** A basic template whose bundle has a name. */
 function namedTemplate(image: string, name: string): string {
@@ -39,7 +27,7 @@ describe('repository rendering from the checkout', () => {
     const root = await repositoryWith({
       [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.16', 'v4.18'] }),
       [`${operator}/catalog-templates/a.yaml`]: basicTemplate('widget', ['1.0.0'], [image]),
-      ...bundleIn('1.0.0'),
+      ...bundleInCheckout('widget', '1.0.0'),
     });
     await renderRepository(root, session);
     registry.on({ path: /./, respond: { status: 500 } });
@@ -48,7 +36,7 @@ describe('repository rendering from the checkout', () => {
     const { catalogs } = await renderRepository(root, session, options);
     expect(catalogs.map(({ state }) => state)).toEqual(['unchanged', 'unchanged']);
     expect(registry.requests.length).toBe(requests);
-    const csv = path.join(root, operator, '1.0.0', csvFile);
+    const csv = path.join(root, operator, '1.0.0/manifests/widget.clusterserviceversion.yaml');
     await writeFile(csv, (await readIn(csv)).replace('"spec":{', '"spec":{"displayName":"Changed",'));
     const changed = await renderRepository(root, session, options);
     expect(changed.catalogs.map(({ state }) => state)).toEqual(['changed', 'changed']);
@@ -60,7 +48,7 @@ describe('repository rendering from the checkout', () => {
     const files = {
       [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.16', 'v4.18'] }),
       [`${operator}/catalog-templates/a.yaml`]: namedTemplate(image, 'widget.v1.0.0'),
-      ...bundleIn('1.0.0'),
+      ...bundleInCheckout('widget', '1.0.0'),
     };
     const pulled = await repositoryWith(files);
     await renderRepository(pulled, session);
@@ -81,12 +69,12 @@ describe('repository rendering from the checkout', () => {
     const basic = await repositoryWith({
       [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.18'] }),
       [`${operator}/catalog-templates/a.yaml`]: basicTemplate('widget', ['1.0.0'], [image]),
-      ...bundleIn('1.0.0'),
+      ...bundleInCheckout('widget', '1.0.0'),
     });
     const generated = await repositoryWith({
       [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.18'] }, 'olm.semver'),
       [`${operator}/catalog-templates/a.yaml`]: JSON.stringify(semver),
-      ...bundleIn('1.0.0'),
+      ...bundleInCheckout('widget', '1.0.0'),
     });
     for (const root of [basic, generated]) {
       await renderRepository(root, session, { fromCheckout: true });
@@ -123,7 +111,7 @@ describe('repository rendering from the checkout', () => {
     const root = await repositoryWith({
       [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.18'] }),
       [`${operator}/catalog-templates/a.yaml`]: template(registry.host),
-      ...bundleIn('1.0.0'),
+      ...bundleInCheckout('widget', '1.0.0'),
     });
     expect(await failureOf(renderRepository(root, session, { fromCheckout: true }))).toMatchObject({
       code: 'NOT_FOUND',
@@ -138,8 +126,8 @@ describe('repository rendering from the checkout', () => {
       [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.18'], 'b.yaml': ['v4.19'] }),
       [`${operator}/catalog-templates/a.yaml`]: namedTemplate(image, 'widget.v1.0.0'),
       [`${operator}/catalog-templates/b.yaml`]: namedTemplate(image, 'widget.v1.1.0'),
-      ...bundleIn('1.0.0'),
-      ...bundleIn('1.1.0'),
+      ...bundleInCheckout('widget', '1.0.0'),
+      ...bundleInCheckout('widget', '1.1.0'),
     });
     const { code } = await failureOf(renderRepository(root, session, { fromCheckout: true }));
     expect(code).toBe('NOT_FOUND');

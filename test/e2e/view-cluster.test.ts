@@ -1,6 +1,5 @@
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hasBrowser, connectBrowser, overflow } from '../support/browser.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { findViolations, hasBrowser, requirePhonePage, screens, usePhone } from '../support/browser.js';
 import { useSandbox } from '../support/command-line.js';
 import { graphText } from '../support/releases.js';
 import { catalogOf } from './catalogs.js';
@@ -81,26 +80,16 @@ describe('opmate view --snapshot', () => {
 });
 
 describe.skipIf(!hasBrowser)('the cluster in a browser', () => {
-  let browser: Browser;
-  let page: Page;
-
-  beforeAll(async () => {
-    browser = await connectBrowser();
-    page = await browser.newPage({ viewport: { width: 390, height: 800 }, colorScheme: 'dark' });
-    await page.goto(url);
-    await page.locator('.operators li').first().waitFor();
-  });
-  afterAll(() => browser.close());
+  const getPage = usePhone(() => url, '.operators li');
 
   it('fits a phone, dark, with names as text', async () => {
-    expect(await page.evaluate(overflow)).toBe(0);
-    expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(20, 22, 26)');
-    expect(await page.evaluate('window.ran')).toBeUndefined();
+    const page = getPage();
+    await requirePhonePage(page);
     expect(await page.locator('.operators').innerText()).toContain(hostile);
   });
 
   it('has names for screen readers, and the plan as a list of updates', async () => {
-    const tree = await page.locator('main').ariaSnapshot();
+    const tree = await getPage().locator('main').ariaSnapshot();
     for (const part of [
       '- heading "Cluster" [level=1]',
       '- combobox "State"',
@@ -112,6 +101,7 @@ describe.skipIf(!hasBrowser)('the cluster in a browser', () => {
   });
 
   it('filters by state and marks the path of an operator in its graph, by keyboard', async () => {
+    const page = getPage();
     const state = page.getByLabel('State');
     await state.focus();
     await page.keyboard.press('c');
@@ -124,5 +114,14 @@ describe.skipIf(!hasBrowser)('the cluster in a browser', () => {
     await page.getByText('2 upgrades').waitFor();
     expect(page.url()).toContain('#/package/demo/stable?from=demo.v1&to=demo.v3');
     await expect.poll(() => page.locator('.drawing .step').count()).toBe(2);
+  });
+
+  it.each(screens)('has no violations of axe-core: %s, %d px', async (colorScheme, width) => {
+    const page = getPage();
+    await page.setViewportSize({ width, height: 900 });
+    await page.emulateMedia({ colorScheme });
+    await page.goto(url);
+    await page.locator('.operators li').first().waitFor();
+    expect(await findViolations(page)).toEqual([]);
   });
 });

@@ -1,7 +1,6 @@
 import path from 'node:path';
-import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hasBrowser, connectBrowser, overflow } from '../support/browser.js';
+import { findViolations, hasBrowser, requirePhonePage, screens, usePhone } from '../support/browser.js';
 import { appendAudit } from '../../src/mirror/history/audit-trail.js';
 import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import type { MirrorOverview } from '../../src/view/responses.js';
@@ -97,28 +96,18 @@ describe('opmate view --mirror', () => {
 });
 
 describe.skipIf(!hasBrowser)('the mirror in a browser', () => {
-  let browser: Browser;
-  let page: Page;
-
-  beforeAll(async () => {
-    browser = await connectBrowser();
-    page = await browser.newPage({ viewport: { width: 390, height: 800 }, colorScheme: 'dark' });
-    await page.goto(url);
-    await page.locator('.generations > li').first().waitFor();
-  });
-  afterAll(() => browser.close());
+  const getPage = usePhone(() => url, '.generations > li');
 
   it('fits a phone, dark, with names as text', async () => {
+    const page = getPage();
     await page.locator('.runs summary').first().focus();
     await page.keyboard.press('Enter');
     expect(await page.locator('.runs').innerText()).toContain(`${hostile}: not found`);
-    expect(await page.evaluate('window.ran')).toBeUndefined();
-    expect(await page.evaluate(overflow)).toBe(0);
-    expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(20, 22, 26)');
+    await requirePhonePage(page);
   });
 
   it('has names for screen readers, and the command to copy', async () => {
-    const tree = await page.locator('main').ariaSnapshot();
+    const tree = await getPage().locator('main').ariaSnapshot();
     for (const part of [
       `- heading "${destination}" [level=1]`,
       '- region "Runs"',
@@ -127,5 +116,12 @@ describe.skipIf(!hasBrowser)('the mirror in a browser', () => {
       `opmate mirror -c 'my set.yaml' --workspace file://space --retry-failed ${destination}`,
     ])
       expect(tree).toContain(part);
+  });
+
+  it.each(screens)('has no violations of axe-core: %s, %d px', async (colorScheme, width) => {
+    const page = getPage();
+    await page.setViewportSize({ width, height: 900 });
+    await page.emulateMedia({ colorScheme });
+    expect(await findViolations(page)).toEqual([]);
   });
 });

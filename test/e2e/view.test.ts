@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { runInNewContext } from 'node:vm';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { hasBrowser, connectBrowser, overflow } from '../support/browser.js';
+import { connectBrowser, findViolations, hasBrowser, overflow, screens } from '../support/browser.js';
 import { serveOperatorSet } from '../support/operator-set.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
 import { type CommandUnderWay, isExecutable, projectRoot, useSandbox } from '../support/command-line.js';
@@ -1445,21 +1445,13 @@ withBrowser('the page', () => {
     await expect.poll(() => page.locator('.canvas li').count()).toBeLessThan(400);
   });
 
-  it.each([
-    ['light', 390],
-    ['dark', 1920],
-  ] as const)('has no violations of axe-core: %s, %d px', async (colorScheme, width) => {
+  it.each(screens)('has no violations of axe-core: %s, %d px', async (colorScheme, width) => {
     const { url } = await view('broken', '--compare', 'older');
     const page = await open(url, '', width);
     await page.emulateMedia({ colorScheme });
-    const axe = await readFile(path.join(projectRoot, 'node_modules/axe-core/axe.min.js'), 'utf8');
     const problems: string[] = [];
     const check = async (place: string, shown = page): Promise<void> => {
-      await shown.evaluate(axe);
-      const { violations } = await shown.evaluate<{
-        violations: { id: string; nodes: { html: string }[] }[];
-      }>('axe.run()');
-      problems.push(...violations.map(({ id, nodes }) => `${place}: ${id}: ${nodes[0]?.html}`));
+      problems.push(...(await findViolations(shown)).map((violation) => `${place}: ${violation}`));
     };
     const places = [
       '',

@@ -3,7 +3,7 @@ import { createWriteStream, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { useSandbox } from '../support/command-line.js';
+import { readGrpcPort, useSandbox } from '../support/command-line.js';
 import { useOperatorRegistry } from '../support/operator-registry.js';
 import { deploymentIn } from './deployments.js';
 import { useCluster } from './world.js';
@@ -88,9 +88,7 @@ describe.skipIf(olm === '')('OLM v0 with a catalog of opmate serve', () => {
       const server = sandbox.start(['serve', 'served', '--host', '127.0.0.1', '--port', '0', '-v'], {
         timeoutMs: 300_000,
       });
-      const port = (): string | undefined => /serving registry.* port=(\d+)/.exec(server.stderr())?.[1];
-      await expect.poll(port, { timeout: 60_000 }).toBeDefined();
-      const address = `127.0.0.1:${port()}`;
+      const address = `127.0.0.1:${await readGrpcPort(server)}`;
       const namespace = newNamespace();
       const { run } = deploymentIn(sandbox, namespace);
       const object = (kind: string, name: string, version: string, spec: object): object => ({

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { projectRoot, useSandbox } from '../support/command-line.js';
+import { projectRoot, readGrpcPort, useSandbox } from '../support/command-line.js';
 import { widgetCatalog } from './catalogs.js';
 
 const sandbox = useSandbox();
@@ -16,8 +16,7 @@ describe('the client library', () => {
     const args = ['serve', 'catalog', '-p', '0', '--host', '127.0.0.1', '--http', '127.0.0.1:0'];
     const server = sandbox.start([...args, '--name', 'operators']);
     const { origin: url } = new URL(await server.firstLine());
-    await expect.poll(() => server.stderr()).toMatch(/port=\d+/);
-    const port = /port=(\d+)/.exec(server.stderr())?.[1];
+    const port = await readGrpcPort(server);
     const run = () => {
       const example = path.join(projectRoot, 'docs/examples/catalog-client.js');
       const env = sandbox.environment({ PATH: process.env['PATH'] }) as NodeJS.ProcessEnv;

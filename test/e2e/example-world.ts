@@ -1,13 +1,11 @@
-import { execFile } from 'node:child_process';
 import { cp, mkdir, readFile, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { promisify } from 'node:util';
 import { beforeAll, expect } from 'vitest';
 import { useCommandInPath } from '../support/command-in-path.js';
-import { projectRoot, type RunningCommand, type Sandbox } from '../support/command-line.js';
+import { projectRoot, readGrpcPort, readLogged, type Sandbox } from '../support/command-line.js';
 import { graphText } from '../support/releases.js';
+import { copyTree } from '../support/temporary.js';
 import { createSelfSigned } from '../support/certificates.js';
 import { pemPair } from '../support/sigstore.js';
 import { makeBuiltIndex, storeImage } from './images.js';
@@ -274,7 +272,7 @@ esac
     const grpc = sandbox.start(['serve', 'catalog', '--port', '0', '--http', '127.0.0.1:0'], options);
     const catalogs = ['serve', '--catalogs', 'manifests-of-catalogs', '--http', '127.0.0.1:0'];
     const several = sandbox.start(catalogs, options);
-    grpcAddress = `127.0.0.1:${await readLogged(grpc, /serving registry.*?port[=":]+(\d+)/)}`;
+    grpcAddress = `127.0.0.1:${await readGrpcPort(grpc)}`;
     catalogsUrl = await readLogged(several, /serving catalogs.*?(http:\/\/[^\s"]+)/);
   }, 300_000);
 
@@ -290,8 +288,7 @@ esac
     }),
     copy: async () => {
       const directory = path.join(sandbox.work, `copy-${copies++}`);
-      // The function of Node.js takes ten times as long.
-      await promisify(execFile)('cp', ['-R', path.join(sandbox.work, 'world'), directory]);
+      await copyTree(path.join(sandbox.work, 'world'), directory);
       return directory;
     },
     emptyDirectory: async () => {
@@ -380,14 +377,4 @@ function clusterObjects(image: string): object {
       },
     ],
   };
-}
-
-/** Waits until a server has logged something, and returns it. */
-async function readLogged(server: RunningCommand, pattern: RegExp): Promise<string> {
-  for (;;) {
-    const [, value] = pattern.exec(server.stderr()) ?? [];
-    if (value !== undefined) return value;
-    if (server.child.exitCode !== null) throw new Error(server.stderr());
-    await sleep(50);
-  }
 }

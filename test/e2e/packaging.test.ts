@@ -9,7 +9,7 @@ import { catalogOf } from './catalogs.js';
 import { bundlesDirectory, projectRoot } from '../support/command-line.js';
 import { smallBundle } from '../support/small-bundle.js';
 import { busy } from '../support/waiting.js';
-import { directoryWith } from '../support/temporary.js';
+import { copyTree, directoryWith } from '../support/temporary.js';
 
 /** What `npm pack --json` prints of a package. */
 interface Packed {
@@ -19,9 +19,6 @@ interface Packed {
   files: { path: string }[];
 }
 
-/** Copies a file or directory; the function of Node.js takes ten times as long. */
-const copy = (from: string, to: string): Buffer => execFileSync('cp', ['-R', from, to]);
-
 let root: string;
 let packed: Packed;
 let prefix: string;
@@ -29,7 +26,7 @@ let installed: string;
 beforeAll(async () => {
   root = await mkdtemp(path.join(tmpdir(), 'opmate-pack-'));
   for (const name of ['package.json', 'package-lock.json', 'bin', 'lib', 'dist', 'schemas'])
-    copy(path.join(projectRoot, name), path.join(root, name));
+    await copyTree(path.join(projectRoot, name), path.join(root, name));
   execFileSync(process.execPath, [path.join(root, 'bin', 'stamp-build.js')]);
   const npm = (...args: string[]): string =>
     execFileSync('npm', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
@@ -42,7 +39,7 @@ beforeAll(async () => {
   const native = path.join('node_modules', 'better-sqlite3', 'build', 'Release');
   if (existsSync(path.join(projectRoot, native, 'better_sqlite3.node'))) {
     await mkdir(path.join(installed, native), { recursive: true });
-    copy(path.join(projectRoot, native, 'better_sqlite3.node'), path.join(installed, native));
+    await copyTree(path.join(projectRoot, native, 'better_sqlite3.node'), path.join(installed, native));
   }
 });
 afterAll(() => rm(root, { recursive: true, force: true }));
@@ -61,7 +58,7 @@ describe('the package', () => {
     async () => {
       const modules = path.join(root, 'later', 'node_modules');
       await mkdir(modules, { recursive: true });
-      copy(installed, path.join(modules, 'opmate'));
+      await copyTree(installed, path.join(modules, 'opmate'));
       const sqlite = path.join(modules, 'opmate', 'node_modules', 'better-sqlite3');
       await rm(sqlite, { recursive: true });
       await mkdir(sqlite);
@@ -99,7 +96,7 @@ describe('the package', () => {
     // Releases for later versions of Node.js carry compiled modules, and have no install script.
     if (part === 'build' && Number.parseInt(process.versions.node, 10) >= 22) return;
     const modules = await mkdtemp(path.join(root, 'without-'));
-    copy(installed, path.join(modules, 'opmate'));
+    await copyTree(installed, path.join(modules, 'opmate'));
     const sqlite = path.join(modules, 'opmate', 'node_modules', 'better-sqlite3');
     for (const name of part === 'build' ? ['build', 'prebuilds'] : [part])
       await rm(path.join(sqlite, name), { recursive: true, force: true });

@@ -2,11 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { cp, mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { bundlesDirectory, projectRoot, useSandbox } from '../support/command-line.js';
+import { bundlesDirectory, commandWords, projectRoot, useSandbox } from '../support/command-line.js';
 
 const sandbox = useSandbox();
 const bundle = path.join(bundlesDirectory, 'skupper-operator/1.9.0');
-const program = path.join(projectRoot, 'bin/opmate.cjs');
 const hasNamespaces = spawnSync('unshare', ['-Urm', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0;
 
 beforeAll(async () => {
@@ -40,12 +39,16 @@ describe.skipIf(!hasNamespaces)('on a read-only file system', () => {
     ['view catalog --export disk/site', 'output dir "disk/site"'],
     ['serve catalog --cache-dir disk/cache --cache-only', 'disk/cache: cannot write the cache'],
   ])('%s fails with one error', (line, subject) => {
-    const script = `mount -t tmpfs none disk; mkdir disk/catalog; mount -o remount,ro disk; exec "$node" "$program" ${line}`;
-    const { status, stdout, stderr } = spawnSync('unshare', ['-Urm', 'sh', '-ec', script], {
-      cwd: sandbox.work,
-      encoding: 'utf8',
-      env: { ...process.env, HOME: sandbox.work, node: process.execPath, program, bundle },
-    });
+    const script = `mount -t tmpfs none disk; mkdir disk/catalog; mount -o remount,ro disk; exec "$@" ${line}`;
+    const { status, stdout, stderr } = spawnSync(
+      'unshare',
+      ['-Urm', 'sh', '-ec', script, 'sh', ...commandWords],
+      {
+        cwd: sandbox.work,
+        encoding: 'utf8',
+        env: { ...process.env, HOME: sandbox.work, bundle },
+      },
+    );
     const errors = stderr.split('\n').filter((text) => text.startsWith('error: '));
     expect({ status, stdout, errors: errors.length }).toEqual({ status: 1, stdout: '', errors: 1 });
     expect(errors[0]).toContain(`error: ${subject}`);

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { ChannelCredentials } from '@grpc/grpc-js';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { hasKubectl, startApiServer } from '../support/api-server.js';
-import { type RunningCommand, commandFile, useSandbox } from '../support/command-line.js';
+import { type RunningCommand, commandFile, readGrpcPort, useSandbox } from '../support/command-line.js';
 import { packageArchive, startAppRegistry } from '../support/app-registry.js';
 import { createAuthority } from '../support/certificates.js';
 import { indexFile } from '../support/index-file.js';
@@ -16,18 +16,7 @@ const at = (name: string): string => path.join(sandbox.work, name);
 /** Starts `opmate registry serve ARGS` on a free port and waits until it serves. */
 async function serve(...args: string[]): Promise<{ running: RunningCommand; port: number }> {
   const running = sandbox.start(['registry', 'serve', '-p', '0', ...args]);
-  return { running, port: await portOf(running) };
-}
-
-async function portOf(running: RunningCommand): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const look = (): void => {
-      const found = /serving registry .*port=(\d+)/.exec(running.stderr());
-      if (found !== null) resolve(Number(found[1]));
-    };
-    running.child.stderr?.on('data', look);
-    void running.result.then(({ code, stderr }) => reject(new Error(`ended with ${code}: ${stderr}`)));
-  });
+  return { running, port: await readGrpcPort(running) };
 }
 
 function clientOf(port: number, options?: Parameters<typeof registryClient>[1]): RegistryClient {
@@ -125,7 +114,7 @@ describe('opmate registry serve', () => {
       await symlink(commandFile, link);
       const flags = ['-k', 'kubeconfig', '-n', 'olm'];
       const running = sandbox.start(['-c', 'operators', ...flags, '-p', '0'], { file: link });
-      expect(await packages(clientOf(await portOf(running)))).toEqual(['cm']);
+      expect(await packages(clientOf(await readGrpcPort(running)))).toEqual(['cm']);
       expect((await running.stop()).code).toBe(0);
       const missing = await sandbox.run(['-c=none', ...flags], { file: link });
       expect(missing).toMatchObject({ code: 1, stdout: '' });

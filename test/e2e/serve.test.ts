@@ -12,6 +12,7 @@ import {
   type RunOptions,
   type RunningCommand,
   bundlesDirectory,
+  readGrpcPort,
   useSandbox,
 } from '../support/command-line.js';
 import { type RegistryClient, registryClient } from '../support/registry-client.js';
@@ -21,16 +22,6 @@ import { makeCatalogImage, storeImage } from './images.js';
 const sandbox = useSandbox();
 const at = (...parts: string[]): string => path.join(sandbox.work, ...parts);
 
-/** The port that a server says it listens on. */
-async function portOf(server: RunningCommand): Promise<number> {
-  for (;;) {
-    const found = /serving registry.*?port[=":]+(\d+)/.exec(server.stderr());
-    if (found !== null) return Number(found[1]);
-    const ended = await Promise.race([server.result, new Promise((resolve) => setTimeout(resolve, 10))]);
-    if (ended !== undefined) throw new Error(`ended: ${server.stderr()}`);
-  }
-}
-
 /** Runs `work` against `opmate serve ARGS`; returns the result of the server, which is then told to stop. */
 async function withServer(
   args: string[],
@@ -39,7 +30,7 @@ async function withServer(
 ) {
   const { credentials, ...run } = options;
   const server = sandbox.start(['serve', ...args, '-p', '0', '--host', '127.0.0.1'], run);
-  const port = await portOf(server);
+  const port = await readGrpcPort(server);
   const client = registryClient(port, credentials === undefined ? {} : { credentials });
   try {
     await work(client, port, server);
@@ -117,7 +108,7 @@ describe('opmate serve', () => {
 
   it('stops on SIGINT too, with exit code 0', async () => {
     const server = sandbox.start(['serve', 'catalog', '-p', '0']);
-    await portOf(server);
+    await readGrpcPort(server);
     expect(await server.stop('SIGINT')).toMatchObject({ code: 0 });
   });
 
@@ -352,7 +343,7 @@ describe('opmate serve', () => {
 
   it('stops despite an idle connection', async () => {
     const server = sandbox.start(['serve', 'catalog', '-p', '0', '--host', '127.0.0.1']);
-    const socket = connect(await portOf(server), '127.0.0.1');
+    const socket = connect(await readGrpcPort(server), '127.0.0.1');
     await new Promise((resolve) => socket.once('connect', resolve));
     socket.on('error', () => undefined);
     expect(await server.stop()).toMatchObject({ code: 0 });

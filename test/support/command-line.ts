@@ -114,6 +114,21 @@ function firstLineOf(
   });
 }
 
+/** Waits until a server has logged what a pattern matches; returns its first group. */
+export async function readLogged(server: CommandUnderWay, pattern: RegExp): Promise<string> {
+  for (;;) {
+    const [, value] = pattern.exec(server.stderr()) ?? [];
+    if (value !== undefined) return value;
+    const ended = await Promise.race([server.result, new Promise((resolve) => setTimeout(resolve, 10))]);
+    if (ended !== undefined) throw new Error(`ended: ${server.stderr()}`);
+  }
+}
+
+/** Returns the port of a gRPC server, once it serves. */
+export async function readGrpcPort(server: CommandUnderWay): Promise<number> {
+  return Number(await readLogged(server, /serving registry.*?port[=":]+(\d+)/));
+}
+
 /** Runs `opmate ARGS` to its end. */
 export function runOpmate(args: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
   return startOpmate(args, options).result;

@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { onTestFinished } from 'vitest';
 
 /** A directory with these files, removed when the running test is done. Keys are slash paths. */
@@ -13,4 +15,9 @@ export async function directoryWith(files: Record<string, string | Buffer> = {})
     await writeFile(file, content);
   }
   return directory;
+}
+
+/** Copies a file or directory; the function of Node.js takes ten times as long. */
+export async function copyTree(from: string, to: string): Promise<void> {
+  await promisify(execFile)('cp', ['-R', from, to]);
 }

@@ -1,9 +1,8 @@
-import { type ExecFileOptions, execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, inject, it } from 'vitest';
 import { useExampleWorld } from '../e2e/example-world.js';
-import { projectRoot, useSandbox } from '../support/command-line.js';
+import { projectRoot, runProgram, useSandbox } from '../support/command-line.js';
 import { useCluster } from './world.js';
 
 const sandbox = useSandbox();
@@ -23,18 +22,6 @@ function scriptOf(text: string): string {
     .join('');
 }
 
-/** Runs a script to its end. */
-function runScript(
-  script: string,
-  options: ExecFileOptions,
-): Promise<{ status: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    execFile('bash', [script], { ...options, encoding: 'utf8' }, (error, stdout, stderr) => {
-      resolve({ status: error === null ? 0 : Number(error.code ?? 1), stdout, stderr });
-    });
-  });
-}
-
 describe('docs/deployments.md', () => {
   it('has blocks that run one after another', { timeout: 300_000 }, async () => {
     const bin = path.join(sandbox.temporary, 'kubectl-bin');
@@ -45,14 +32,12 @@ describe('docs/deployments.md', () => {
     const cwd = await world.copy();
     const script = path.join(sandbox.work, 'page.sh');
     writeFileSync(script, `set -ex -o pipefail\n${world.localize(scriptOf(page))}`);
-    // The process of the test runs the commands meanwhile.
-    const { status, stdout, stderr } = await runScript(script, {
+    const { code, stdout, stderr } = await runProgram('bash', [script], {
       cwd,
       env: { ...environment, PATH: `${bin}:${environment['PATH'] ?? process.env['PATH'] ?? ''}` },
       timeout: 280_000,
-      maxBuffer: 64 * 1024 * 1024,
     });
-    expect([status, `${stdout}\n${stderr}`.slice(status === 0 ? Infinity : -4000)]).toEqual([0, '']);
+    expect([code, `${stdout}\n${stderr}`.slice(code === 0 ? Infinity : -4000)]).toEqual([0, '']);
     expect(stdout).toContain('demo: deleted: ');
     expect(get('configmap', 'settings', 'demo')).toBeUndefined();
   });

@@ -1,10 +1,9 @@
 /** Runs the ready-made jobs of docs/ci as a runner does. */
-import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { load } from 'js-yaml';
 import { expect } from 'vitest';
-import { projectRoot, type Sandbox } from '../support/command-line.js';
+import { projectRoot, runProgram, type Sandbox } from '../support/command-line.js';
 
 export interface ActionStep {
   id?: string;
@@ -82,11 +81,7 @@ export function createCiRunner(sandbox: Sandbox) {
     await writeFile(file, script);
     const [command = 'bash', ...args] = [...shell, file];
     const world = { ...sandbox.environment(env), PATH: `${sandbox.work}/bin:${process.env['PATH']}` };
-    return new Promise((resolve) => {
-      execFile(command, args, { cwd, env: world as NodeJS.ProcessEnv }, (error, stdout, stderr) => {
-        resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr });
-      });
-    });
+    return runProgram(command, args, { cwd, env: world as NodeJS.ProcessEnv });
   }
 
   /** Runs the steps of the action with these inputs, up to the first that fails. */

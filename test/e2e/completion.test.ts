@@ -1,9 +1,9 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { useCommandInPath } from '../support/command-in-path.js';
-import { bundlesDirectory, useSandbox } from '../support/command-line.js';
+import { bundlesDirectory, runProgram, useSandbox } from '../support/command-line.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
 import { makeCatalogImage, serveBuilt } from './images.js';
 import { serve } from './served-catalogs.js';
@@ -208,7 +208,7 @@ function shell(file: string, args: string[]): Promise<string> {
 }
 
 const linesOf = (printed: string): string[] => printed.split('\n').filter((line) => line !== '');
-const hasShell = (name: string): boolean => spawnSync(name, ['--version']).status === 0;
+const hasShell = async (name: string): Promise<boolean> => (await runProgram(name, ['--version'])).code === 0;
 
 describe('completion in bash', () => {
   /** What a shell offers after a line, taken apart as readline does it. */
@@ -281,7 +281,7 @@ bind 'set bell-style none'; bind -x '"\\C-t": leave'
   });
 });
 
-describe.runIf(hasShell('zsh'))('completion in zsh', () => {
+describe.runIf(await hasShell('zsh'))('completion in zsh', () => {
   // Started on a terminal of its own; it says when it listens, and ^X ends it with the line as it stands then.
   const rc = `
 PS1=; unsetopt beep; stty columns 200
@@ -327,7 +327,7 @@ while zpty -r shell seen; do print -rn -- "$seen"; done
   });
 });
 
-describe.runIf(hasShell('fish'))('completion in fish', () => {
+describe.runIf(await hasShell('fish'))('completion in fish', () => {
   /** The words that fish offers after a line. */
   async function offered(line: string): Promise<string[]> {
     const quoted = line.replaceAll("'", "\\'");

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { chmod, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { load } from 'js-yaml';
@@ -6,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { catalogOf } from './catalogs.js';
 import { type Action, type Task, createCiRunner, readJobs } from './ci-runner.js';
 import { useCommandInPath } from '../support/command-in-path.js';
-import { useSandbox } from '../support/command-line.js';
+import { runProgram, useSandbox } from '../support/command-line.js';
 
 const sandbox = useSandbox();
 useCommandInPath(sandbox);
@@ -365,7 +364,7 @@ describe('docs/ci', () => {
       { script?: string[]; before_script?: string[] }
     >;
     const lines = Object.values(jobs).flatMap((job) => [...(job.before_script ?? []), ...(job.script ?? [])]);
-    for (const line of lines) expect(spawnSync('sh', ['-n', '-c', line]).status, line).toBe(0);
+    for (const line of lines) expect((await runProgram('sh', ['-n', '-c', line])).code, line).toBe(0);
     const env = { DIRECTORY: 'my catalog', RELEASED: 'before', FAIL_ON: 'error' };
     const script = (jobs['catalog:check']?.script ?? []).join('\n');
     expect(await runScript(['sh', '-e'], script, env)).toMatchObject({ code: 0 });

@@ -1,8 +1,7 @@
-import { execFile } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import type { Command } from 'commander';
 import { createCommandLine } from '../../src/cli/program.js';
-import { useSandbox } from '../support/command-line.js';
+import { runProgram, useSandbox } from '../support/command-line.js';
 import { createWorld } from '../unit/cli/world.js';
 import { useExampleWorld } from './example-world.js';
 
@@ -84,13 +83,8 @@ function runLine(
        until [ -s out ] || grep -qs 'serving registry' err || ! kill -0 $pid; do sleep 0.1; done
        kill $pid; wait $pid; code=$?; cat err >&2; exit $code`
     : line;
-  return new Promise((resolve) => {
-    const env = sandbox.environment(world.environment());
-    const options = { cwd: directory, env: env as NodeJS.ProcessEnv, timeout: 150_000 };
-    execFile('bash', ['-o', 'pipefail', '-c', script], options, (error, stdout, stderr) => {
-      resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout, stderr });
-    });
-  });
+  const env = sandbox.environment(world.environment()) as NodeJS.ProcessEnv;
+  return runProgram('bash', ['-o', 'pipefail', '-c', script], { cwd: directory, env, timeout: 150_000 });
 }
 
 describe('examples of --help', () => {

@@ -1,8 +1,7 @@
-import { execFile } from 'node:child_process';
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { bundlesDirectory, projectRoot, useSandbox } from '../support/command-line.js';
+import { bundlesDirectory, projectRoot, runProgram, useSandbox } from '../support/command-line.js';
 import { startRegistry } from '../../src/serve/registry/registry.js';
 import { hasKubectl, startApiServer } from '../support/api-server.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
@@ -27,11 +26,7 @@ function runExample(name: string, ...args: string[]): Promise<Ended> {
 function runExampleIn(variables: Record<string, string>, name: string, ...args: string[]): Promise<Ended> {
   const env = sandbox.environment({ PATH: process.env['PATH'], ...variables }) as NodeJS.ProcessEnv;
   const file = path.join(projectRoot, 'docs', 'examples', `${name}.js`);
-  return new Promise((resolve) => {
-    execFile(process.execPath, [file, ...args], { cwd: sandbox.work, env }, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
-    );
-  });
+  return runProgram(process.execPath, [file, ...args], { cwd: sandbox.work, env });
 }
 
 describe('docs/examples', () => {

@@ -44,13 +44,17 @@ class OrderedOutput {
 
 /**
  * Puts `opmate` into the directory `bin` of a sandbox, for PATH, before the tests of a file or block: scripts call it as they
- * call what is installed, and this process runs the command. Tests must not block it meanwhile.
+ * call what is installed, and this process runs the command. Tests must not block it meanwhile: `runProgram` does not.
  */
 export function useCommandInPath(sandbox: Sandbox): void {
   const sockets = new Set<Socket>();
+  const running = new Set<Promise<unknown>>();
   const server = createServer((socket) => {
     sockets.add(socket.on('close', () => sockets.delete(socket)).on('error', () => undefined));
-    void answer(socket, path.join(sandbox.work, '..', 'printed')).catch(() => socket.destroy());
+    const answered = answer(socket, path.join(sandbox.work, '..', 'printed'))
+      .catch(() => socket.destroy())
+      .finally(() => running.delete(answered));
+    running.add(answered);
   });
   beforeAll(async () => {
     const bin = path.join(sandbox.work, 'bin');
@@ -59,9 +63,10 @@ export function useCommandInPath(sandbox: Sandbox): void {
     await mkdir(path.join(sandbox.work, '..', 'printed'));
     await writeFile(path.join(bin, 'opmate'), scriptOf(await listen(server)), { mode: 0o755 });
   });
-  afterAll(() => {
+  afterAll(async () => {
     for (const socket of sockets) socket.destroy();
     server.close();
+    await Promise.all(running);
   });
 }
 
@@ -101,10 +106,13 @@ async function answer(script: Socket, directory: string): Promise<void> {
   const line = args.join(' ');
   const serves = servesUntilStopped.test(line) && !endsAtOnce.test(line);
   if (serves || !canRunHere(cwd, env)) return void script.end('own\n');
+  // A command ends with its script, as a process of its group would.
+  const end = new AbortController();
+  script.once('close', () => end.abort(new Error('interrupted')));
   const printed = new OrderedOutput();
   const stdin = Readable.from(readStdin());
   const streams = { stdin: () => stdin, stdout: printed.stream(1), stderr: printed.stream(2) };
-  const code = await runHere(args, { cwd, env, ...streams });
+  const code = await runHere(args, { cwd, env, ...streams, signal: end.signal });
   for (const { to, chunks } of printed.pieces) {
     const file = newFile();
     await writeFile(file, Buffer.concat(chunks));

@@ -1,5 +1,5 @@
 /** The command as users run it, in a world that holds nothing of this machine. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type ExecFileOptions, execFile, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -132,6 +132,21 @@ export async function readGrpcPort(server: CommandUnderWay): Promise<number> {
 /** Runs `opmate ARGS` to its end. */
 export function runOpmate(args: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
   return startOpmate(args, options).result;
+}
+
+/** Runs a program to its end, while this process goes on: the program may call the `opmate` of `useCommandInPath`. */
+export function runProgram(
+  file: string,
+  args: readonly string[],
+  options: ExecFileOptions = {},
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const settings = { maxBuffer: 64 * 1024 * 1024, ...options, encoding: 'utf8' } as const;
+  return new Promise((resolve) => {
+    execFile(file, args, settings, (error, stdout, stderr) => {
+      // A program that a signal ended has no code.
+      resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout, stderr });
+    });
+  });
 }
 
 /** What a command that runs in this process has in place of that of a process of its own. */

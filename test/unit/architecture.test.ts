@@ -234,7 +234,7 @@ function findOptionNames(file: string): string[] {
 /** Maximum lines of a function, so that it is read in one go. */
 const maxFunctionLines = 60;
 
-/** Functions above `maxFunctionLines` that are tables, with the reason; a function without a name has that of its room. */
+/** Functions above `maxFunctionLines` that are tables, with the reason. */
 const tables: Readonly<Record<string, string>> = {
   'oci/registry/registry-client.ts createRegistryRepository': 'a repository is copied by those around it',
   'oci/layout/layout-content.ts createContentRepository': 'a repository is copied by those around it',
@@ -516,6 +516,18 @@ describe('architecture', () => {
       optionalDependencies: Record<string, string>;
     };
     expect(Object.keys(optionalDependencies)).toEqual(['better-sqlite3']);
+  });
+
+  it('runs no program synchronously in tests that run the commands of scripts', () => {
+    // The process would wait for a script that waits for it; `runProgram` lets it go on.
+    const running = filesBelow(path.join(root, 'test')).filter((file) =>
+      /\b(?:useCommandInPath|useExampleWorld|createCiRunner)\(/.test(readFileSync(file, 'utf8')),
+    );
+    expect(running.length).toBeGreaterThan(5);
+    const waiting = running.filter((file) =>
+      /\b(?:spawn|exec|execFile)Sync\(/.test(readFileSync(file, 'utf8')),
+    );
+    expect(waiting).toEqual([]);
   });
 
   it('lists no library that no module imports', () => {

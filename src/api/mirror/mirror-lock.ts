@@ -117,8 +117,9 @@ function refuseLocalSources(run: ImageSetRun, lock: ImageSetLock, config: ImageS
 
 function requirePlan(run: ImageSetRun, lock: ImageSetLock): void {
   const { plan } = run.options;
+  if (plan === undefined || plan === '') return;
   const own = planOf(lock);
-  if (plan === undefined || plan === '' || plan === own) return;
+  if (plan === own) return;
   const file = getShownLock(run);
   throw new UsageError(`${file}: is of plan ${own}, expected ${quoteShort(plan)}`, {
     hint: 'use the same lock on all machines',

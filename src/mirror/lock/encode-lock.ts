@@ -22,15 +22,20 @@ import { parseLock } from './parse-lock.js';
  * with media type, digest and size. Throws OpmateError, as `parseLock`, for duplicate names and exceeded limits.
  */
 export function encodeLock(lock: ImageSetLock): string {
-  const { version, ...content } = encodeContent(lock);
-  const text = `${formatJson({ version, plan: planOf(lock), ...content }, '')}\n`;
+  const content = encodeContent(lock);
+  const { version, ...others } = content;
+  const text = `${formatJson({ version, plan: computePlan(content), ...others }, '')}\n`;
   parseLock(text, 'lock', 'reference');
   return text;
 }
 
 /** Returns the digest of everything a lock pins: its `plan`, which machines that share a lock compare. */
 export function planOf(lock: ImageSetLock): string {
-  return computeDigest(JSON.stringify(encodeContent(lock)));
+  return computePlan(encodeContent(lock));
+}
+
+function computePlan(content: ReturnType<typeof encodeContent>): string {
+  return computeDigest(JSON.stringify(content));
 }
 
 function encodeContent(lock: ImageSetLock) {

@@ -1,6 +1,7 @@
 import { leaveOut } from '../../catalog/selection/leave-out.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { firstBy } from '../../core/groups.js';
 import { count } from '../../core/printable.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
@@ -8,6 +9,7 @@ import type { Verdict } from '../../oci/signatures/verify-image.js';
 import type { SourceSession } from '../../source/session.js';
 import { type BytePlan, planSurveyed } from '../lock/byte-plan.js';
 import type { ImageSetLock, LockedCatalog, LockedImage } from '../lock/lock.js';
+import { getTargetName } from '../lock/lock-plan.js';
 import { lockCatalog, lockCharts, lockImage, lockSignature } from '../lock/lock-set.js';
 import { lockReleases } from '../lock/locked-releases.js';
 import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
@@ -243,8 +245,9 @@ export class ImageSetMirror {
 
   /** Returns the images and signatures with their contents, in the order of a lock. */
   lockedImages(): LockedImage[] {
+    const byRepository = firstBy(this.plan.images, ({ target }) => target.repository);
     const images = [...this.prepared.values()].flatMap(({ image, transfer }) => {
-      if (image === undefined) return [lockSignature(transfer, this.plan)];
+      if (image === undefined) return [lockSignature(transfer, byRepository)];
       return this.omitted.includes(image) ? [] : [lockImage(image, transfer)];
     });
     const known = [...this.mirrored.signatures].filter(([name]) => !this.prepared.has(name));
@@ -298,12 +301,11 @@ export class ImageSetMirror {
   }
 
   /** Returns the function that opens an image that its source no longer has; undefined for others. */
-  getOpener({ repository, tag }: LockedImage): (() => Promise<OpenedReference>) | undefined {
-    for (const { image, transfer } of this.prepared.values()) {
-      const isSame = image?.name.repository === repository && image.name.tag === tag;
-      if (isSame && image.open === undefined && typeof transfer.source === 'function') return transfer.source;
-    }
-    return undefined;
+  getOpener(locked: LockedImage): (() => Promise<OpenedReference>) | undefined {
+    const prepared = this.prepared.get(getTargetName(locked, this.options.target));
+    if (prepared?.image === undefined || prepared.image.open !== undefined) return undefined;
+    const { source } = prepared.transfer;
+    return typeof source === 'function' ? source : undefined;
   }
 
   /** Skips an image and repairs the catalogs. Throws `error` unless images may be skipped. */

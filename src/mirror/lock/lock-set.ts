@@ -35,10 +35,11 @@ export function lockCharts({ charts }: Pick<ImageSetPlan, 'charts'>): LockedChar
 /** Returns a signature for a lock, in the repository of its image. */
 export function lockSignature(
   { source, sourceName, target, contents }: PinnedTransfer,
-  { images }: ImageSetPlan,
+  /** An image of each repository of the target. */
+  images: ReadonlyMap<string, SetImage>,
 ): LockedImage {
   const path = (target as RegistryReference).repository;
-  const signed = images.find(({ target: { repository } }) => repository === path);
+  const signed = images.get(path);
   // One that its source lost is read from the target.
   const text = typeof source === 'function' ? sourceName : formatReference(source);
   return {

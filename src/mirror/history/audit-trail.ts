@@ -48,7 +48,11 @@ export async function appendAudit(root: string, entries: readonly AuditEntry[]):
 }
 
 /** Bytes at the end of a trail that are read for its last runs. */
-const maxTailBytes = 8 * 1024 * 1024;
+const tailBytes = 8 * 1024 * 1024;
+/** Maximum bytes for large runs: of 100,000 images, the most that a lock has, one takes about 50 MiB. */
+const maxTailBytes = 256 * 1024 * 1024;
+/** Number of runs that the tail must have whole: the current one and the last before it. */
+const minRuns = 2;
 
 /** Reports whether a run mirrored an image set, which has a state. */
 export function isOfImageSet({ started: { task } }: Pick<RecordedRun, 'started'>): boolean {
@@ -69,14 +73,21 @@ export async function readRecordedRuns(root: string): Promise<RecordedRun[]> {
   const file = path.join(root, auditName);
   const stats = await statIfPresent(file).catch(throwFileError(file));
   if (stats === undefined) return [];
-  const start = Math.max(0, stats.size - maxTailBytes);
-  const bytes = await withOpen(open(file), (handle) => readBytes(handle, start, stats.size - start)).catch(
-    throwFileError(file),
-  );
-  const lines = bytes.toString().split('\n');
+  return withOpen(open(file), async (handle) => {
+    for (let length = tailBytes; ; length *= 2) {
+      const start = Math.max(0, stats.size - length);
+      const lines = (await readBytes(handle, start, stats.size - start)).toString().split('\n');
+      // A tail begins within a line.
+      const runs = parseRuns(start > 0 ? lines.slice(1) : lines);
+      if (start === 0 || runs.length >= minRuns || length >= maxTailBytes) return runs;
+    }
+  }).catch(throwFileError(file));
+}
+
+/** Returns the runs whose start is among lines of a trail, newest first. */
+function parseRuns(lines: readonly string[]): RecordedRun[] {
   const runs = new Map<string, RecordedRun>();
-  // A tail begins within a line.
-  for (const line of start > 0 ? lines.slice(1) : lines) {
+  for (const line of lines) {
     const entry = parseEntry(line);
     if (entry === undefined) continue;
     if (entry.event === 'started')

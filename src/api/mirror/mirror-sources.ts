@@ -45,21 +45,18 @@ export async function planSources(run: ImageSetRun): Promise<PlannedRun> {
 }
 
 /** Writes the lock of a run, and returns the images of the previous one that are no longer selected. */
-async function replaceLock(
-  { workspace, destination, session }: ImageSetRun,
-  lock: ImageSetLock,
-): Promise<RemovedImages> {
+async function replaceLock(run: ImageSetRun, lock: ImageSetLock): Promise<RemovedImages> {
+  const { workspace, session } = run;
   if (workspace === undefined) return { names: [], lock: undefined };
-  const previous = await readPrevious(workspace);
-  const names =
-    previous === undefined || destination.kind !== 'registry' ? [] : listRemovedImages(previous, lock);
+  const previous = await readPrevious(run);
+  const names = previous === undefined ? [] : listRemovedImages(previous, lock);
   await workspace.writeLock(lock, session.now(), names.length > 0 ? previous : undefined);
   return { names, lock: names.length > 0 ? workspace.shownReplaced : undefined };
 }
 
-/** Returns the lock of the last run; undefined for none, or one that is no longer readable. */
-async function readPrevious(workspace: ImageSetRun['workspace']): Promise<ImageSetLock | undefined> {
-  return workspace?.readLock().catch(() => undefined);
+/** Returns the lock of the last run to a registry; undefined for none, or one that is no longer readable. */
+async function readPrevious({ workspace, destination }: ImageSetRun): Promise<ImageSetLock | undefined> {
+  return destination.kind === 'registry' ? workspace?.readLock().catch(() => undefined) : undefined;
 }
 
 /** Maps images only: nothing is read but catalogs. */
@@ -121,11 +118,11 @@ async function withMirror<T>(
   retry: Retry | undefined,
   work: (mirror: ImageSetMirror, plan: ImageSetPlan) => Promise<T>,
 ): Promise<T> {
-  const { destination, session, transfer, options, workspace } = run;
+  const { session, transfer, options } = run;
   const { onError, signatures } = options;
-  const previous = destination.kind === 'registry' ? await readPrevious(workspace) : undefined;
-  const { target } = destination;
-  const { mirrored } = retry ?? {};
+  const { target } = run.destination;
+  const previous = retry?.lock ?? (await readPrevious(run));
+  const mirrored = retry?.mirrored;
   return withPlan(run, config, retry, async (plan) =>
     withOpen(
       new ImageSetMirror(plan, { target, session, transfer, onError, signatures, previous, mirrored }),
@@ -160,7 +157,7 @@ async function readRetry(run: ImageSetRun, configuration: string): Promise<Retry
   if (options.retryFailed !== true || workspace === undefined) return undefined;
   // The newest one is this run.
   const [, last] = await workspace.readImageSetRuns();
-  const lock = await readPrevious(workspace);
+  const lock = await readPrevious(run);
   if (last?.ended?.result !== 'partly' || lock === undefined) return undefined;
   const wanted = getLockOptions(run, { failed: [] });
   const isSame =

@@ -136,19 +136,17 @@ export async function deleteMirrored(
   requireBelow(items, parseMirrorTarget(destination, maxNestedPaths), file);
   const wanted = items.filter(({ type }) => type !== 'operatorCatalog');
   const trail = dryRun ? undefined : await findTrail(options.workspace, destination, file, session);
-  const report = await deleteImages(wanted, {
-    session,
-    maxPerRegistry,
-    signatures,
-    keep,
-    dryRun,
-    // Locks say what is needed.
-    refusesShared: !allowShared && (options.keep ?? []).length === 0,
-  }).catch(async (error: unknown) => {
-    await trail?.fail(error, 0);
-    throw error;
-  });
-  if (trail !== undefined) await recordDeletions(trail, report);
+  const deleting = () =>
+    deleteImages(wanted, {
+      session,
+      maxPerRegistry,
+      signatures,
+      keep,
+      dryRun,
+      // Locks say what is needed.
+      refusesShared: !allowShared && (options.keep ?? []).length === 0,
+    });
+  const report = trail === undefined ? await deleting() : await recordDeletions(trail, deleting);
   return { ...report, catalogs: items.length - wanted.length };
 }
 
@@ -163,21 +161,29 @@ async function findTrail(
   const { workingDirectory } = session;
   const workspace = new Workspace(workingDirectory, path.resolve(workingDirectory, directory), undefined);
   if ((await statIfPresent(workspace.root)) === undefined) return undefined;
-  const trail = new RunTrail(workspace, session, { task: 'delete', destination, configuration: file });
-  await trail.flush();
-  return trail;
+  return new RunTrail(workspace, session, { task: 'delete', destination, configuration: file });
 }
 
-/** Records deleted images, and those that could not be deleted. Throws OpmateError. */
+type DeletionReport = Awaited<ReturnType<typeof deleteImages>>;
+
+/** Deletes images, and records which were deleted and which could not be. Throws OpmateError. */
 export async function recordDeletions(
   trail: RunTrail,
-  { done, failed, stopped }: Awaited<ReturnType<typeof deleteImages>>,
-): Promise<void> {
+  deleting: () => Promise<DeletionReport>,
+): Promise<DeletionReport> {
+  // A workspace that cannot be written is an error before anything is deleted.
+  await trail.flush();
+  const report = await deleting().catch(async (error: unknown) => {
+    await trail.fail(error, 0);
+    throw error;
+  });
+  const { done, failed, stopped } = report;
   for (const { name, digest } of done) trail.add({ event: 'deleted', image: name, digest });
   const errors = [...failed, ...(stopped === undefined ? [] : [stopped])];
   for (const { subject = '', problem } of errors)
     trail.add({ event: 'failed', image: subject, problem: redactUrls(problem) });
   await trail.end({ images: done.length, failed: errors.length, blobs: 0, bytes: 0 });
+  return report;
 }
 
 async function readKept(files: readonly string[], { workingDirectory }: Session): Promise<KeptImages> {

@@ -68,20 +68,20 @@ export async function pruneMirror(
   options: PruneOptions,
 ): Promise<DeletedImages> {
   const run = prepareRun(undefined, destination, session, options);
-  const { kept, expired } = await readGenerations(run, options);
+  const { workspace, kept, expired } = await readGenerations(run, options);
   const { maxPerRegistry } = run.transfer;
-  const report = await deleteImages(images, {
-    session,
-    maxPerRegistry,
-    keep: await keepImages(kept),
-    signatures: true,
-    refusesShared: true,
-    dryRun: false,
-  });
-  if (run.workspace !== undefined) {
-    const start = { task: 'prune', destination: run.destination.text } as const;
-    await recordDeletions(new RunTrail(run.workspace, session, start), report);
-  }
+  const keep = await keepImages(kept);
+  const trail = new RunTrail(workspace, session, { task: 'prune', destination: run.destination.text });
+  const report = await recordDeletions(trail, () =>
+    deleteImages(images, {
+      session,
+      maxPerRegistry,
+      keep,
+      signatures: true,
+      refusesShared: true,
+      dryRun: false,
+    }),
+  );
   if (report.failed.length === 0 && report.stopped === undefined) await removeGenerations(expired);
   return { ...report, catalogs: 0 };
 }
@@ -90,7 +90,7 @@ async function readGenerations({ workspace, session }: ImageSetRun, { since }: P
   if (workspace === undefined)
     throw new UsageError('no workspace', { hint: 'specify the workspace of the mirror runs' });
   const generations = await workspace.listGenerations();
-  return splitGenerations(generations, since ?? session.now());
+  return { workspace, ...splitGenerations(generations, since ?? session.now()) };
 }
 
 async function keepImages(generations: readonly Generation[]): Promise<KeptImages> {

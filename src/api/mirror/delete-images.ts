@@ -158,8 +158,7 @@ async function findTrail(
   session: Session,
 ): Promise<RunTrail | undefined> {
   if (directory === undefined) return undefined;
-  const { workingDirectory } = session;
-  const workspace = new Workspace(workingDirectory, path.resolve(workingDirectory, directory), undefined);
+  const workspace = new Workspace(session.workingDirectory, directory);
   if ((await statIfPresent(workspace.root)) === undefined) return undefined;
   return new RunTrail(workspace, session, { task: 'delete', destination, configuration: file });
 }

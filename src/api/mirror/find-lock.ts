@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
 import { statIfPresent } from '../../files/file-status.js';
+import { Workspace } from '../../mirror/image-set/workspace.js';
 import { readLockOfArchive } from '../../mirror/lock/lock-status.js';
 import { type ImageSetLock, lockName } from '../../mirror/lock/lock.js';
 import { parseLock, readLock } from '../../mirror/lock/parse-lock.js';
@@ -38,15 +39,14 @@ export async function findMirrorLock(
   }
   const place = parseDestination(destination, session);
   const defaultWorkspace = place.kind === 'disk' ? place.directory : '.';
-  const workspace = path.resolve(workingDirectory, options.workspace ?? defaultWorkspace);
-  const file = path.join(workspace, 'working-dir', lockName);
-  const shown = path.relative(workingDirectory, file);
+  const workspace = new Workspace(workingDirectory, options.workspace ?? defaultWorkspace);
+  const { shownLock: shown } = workspace;
   const readArchived = (unfinished: boolean) =>
     place.kind === 'disk' ? readLockOfArchive(place.directory, { unfinished, signal }) : undefined;
   const unfinished = await readArchived(true);
   if (unfinished !== undefined) return { lock: unfinished, name: 'embedded in the unfinished archive' };
   try {
-    return { lock: await readLock(file, shown), name: shown };
+    return { lock: await workspace.readLock(), name: shown };
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
     const finished = await readArchived(false);

@@ -122,7 +122,6 @@ export function prepareRun(
   const { workingDirectory } = session;
   const { workspace, lockFile, base, verification, imagesAtOnce, layersAtOnce, imageTimeoutMs } = options;
   const { dependencies = 'report', onError = 'stop', signatures = true } = options;
-  const resolve = (file: string): string => path.resolve(workingDirectory, file);
   // Signatures are read again when they are copied.
   const own = verification === undefined ? session : withChanges(session, { signatureReads: new Map() });
   return {
@@ -139,10 +138,11 @@ export function prepareRun(
     configFile,
     destination: parseDestination(destination, session, options.maxNestedPaths),
     workspace:
-      typeof workspace === 'string'
-        ? new Workspace(workingDirectory, resolve(workspace), lockFile && resolve(lockFile))
-        : workspace,
-    base: base === undefined ? undefined : { path: resolve(base.replace(/^file:\/\//, '')), text: base },
+      typeof workspace === 'string' ? new Workspace(workingDirectory, workspace, lockFile) : workspace,
+    base:
+      base === undefined
+        ? undefined
+        : { path: path.resolve(workingDirectory, base.replace(/^file:\/\//, '')), text: base },
     session: own,
   };
 }

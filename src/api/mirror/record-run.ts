@@ -1,4 +1,3 @@
-import path from 'node:path';
 import { CancelledError, OpmateError, getMessage, redactUrls } from '../../core/errors.js';
 import { statIfPresent } from '../../files/file-status.js';
 import type { AuditEntry } from '../../mirror/history/audit-trail.js';
@@ -177,9 +176,7 @@ export async function recordCopy(
   work: (onCopied: TransferOptions['onCopied']) => Promise<TransferReport>,
 ): Promise<TransferReport> {
   if (workspace === undefined) return work(undefined);
-  const { workingDirectory } = session;
-  const place = new Workspace(workingDirectory, path.resolve(workingDirectory, workspace), undefined);
-  const trail = new RunTrail(place, session, start);
+  const trail = new RunTrail(new Workspace(session.workingDirectory, workspace), session, start);
   // A workspace that cannot be written is an error before anything is copied.
   await trail.flush();
   let images = 0;

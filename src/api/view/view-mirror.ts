@@ -1,4 +1,3 @@
-import path from 'node:path';
 import { closeOnAbort } from '../../core/concurrency.js';
 import { Workspace } from '../../mirror/image-set/workspace.js';
 import type { Session } from '../../source/session.js';
@@ -21,8 +20,7 @@ export async function viewMirror(
   { host = '127.0.0.1', port = 0 }: ViewMirrorOptions = {},
 ): Promise<ServedPage> {
   const { workingDirectory } = session;
-  const directory = parseDirectoryUrl(name, workingDirectory) ?? path.resolve(workingDirectory, name);
-  const workspace = new Workspace(workingDirectory, directory, undefined);
+  const workspace = new Workspace(workingDirectory, parseDirectoryUrl(name, workingDirectory) ?? name);
   const readMirror = () => readMirrorOverview(workspace, name);
   await readMirror();
   const page = await startPage(undefined, { host, port }, 'options.port', session, { readMirror });

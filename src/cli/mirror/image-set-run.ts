@@ -65,12 +65,11 @@ export function readImageSetRequest(
     context,
     destination.kind === 'disk' ? destination.directory : undefined,
   );
-  const lockFile = options.lock === undefined ? undefined : path.resolve(workingDirectory, options.lock);
   requireCompatibleFlags(options, destination, shard !== undefined);
   if (options.base !== undefined) getArchiveDirectory(options.base);
   const { locked, allowLocal, dependencies, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature } =
     options;
-  const workspace = new Workspace(workingDirectory, directory, lockFile);
+  const workspace = new Workspace(workingDirectory, directory, options.lock);
   return {
     options,
     target,

@@ -46,13 +46,14 @@ export class Workspace {
   private readonly replacedFile: string;
 
   /**
-   * Paths are absolute; messages name files relative to `workingDirectory`. Default lock: `working-dir/opmate.lock.json`.
+   * Paths are relative to `workingDirectory`, also in messages. Default lock: `working-dir/opmate.lock.json`.
    */
-  constructor(workingDirectory: string, directory: string, lockPath: string | undefined) {
+  constructor(workingDirectory: string, directory: string, lockPath?: string) {
     this.workingDirectory = workingDirectory;
-    this.directory = directory;
-    this.root = path.join(directory, 'working-dir');
-    this.lockFile = lockPath ?? path.join(this.root, lockName);
+    this.directory = path.resolve(workingDirectory, directory);
+    this.root = path.join(this.directory, 'working-dir');
+    this.lockFile =
+      lockPath === undefined ? path.join(this.root, lockName) : path.resolve(workingDirectory, lockPath);
     this.replacedFile = this.lockFile.replace(/(\.json)?$/, '.previous.json');
     this.shownLock = path.relative(workingDirectory, this.lockFile) || '.';
     this.shownReplaced = path.relative(workingDirectory, this.replacedFile);

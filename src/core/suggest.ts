@@ -36,7 +36,9 @@ export class NameIndex {
   nearest(name: string): string | undefined {
     if (name === '' || this.names.has(name)) return undefined;
     let best: string | undefined;
-    let bestDistance = Math.min(name.length, Math.max(2, Math.floor(name.length / 3)) + 1);
+    // Two of three letters are another name, not a typo.
+    const maxEdits = name.length <= 3 ? 1 : Math.max(2, Math.floor(name.length / 3));
+    let bestDistance = Math.min(name.length, maxEdits + 1);
     for (const candidate of this.byDigits.get(getDigits(name)) ?? []) {
       if ((this.pairs += name.length * candidate.length) > maxPairs) return undefined;
       const distance = spellingDistance(name, candidate, bestDistance);

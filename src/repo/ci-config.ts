@@ -3,7 +3,8 @@ import { createFault } from '../core/diagnostic.js';
 import { DiagnosticsError } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
-import { type Field, quoteShort } from '../document/field.js';
+import { type Field, findNearest, quoteShort } from '../document/field.js';
+import { getObject, getValue } from '../document/json-fields.js';
 import { type OperatorRepository, pathIn } from './repository.js';
 import { type RepositoryDocument, readRepositoryFile } from './repository-file.js';
 
@@ -29,25 +30,68 @@ export interface CiConfig {
 /** Template types by the schema that `ci.yaml` names. */
 export const templateTypes = { 'olm.template.basic': 'basic', 'olm.semver': 'semver' } as const;
 
+/** Keys below `fbc`. */
+const fbcKeys = ['enabled', 'version_promotion_strategy', 'catalog_mapping'] as const;
+
+/** Other keys at the top: those of the schema, and those that repositories use. */
+const otherKeys: readonly string[] = [
+  'updateGraph',
+  'reviewers',
+  'merge',
+  'cert_project_id',
+  'addReviewers',
+  'packagemanifestClusterVersionLabel',
+  'preflight-trigger',
+  'upload-artifacts',
+];
+
 /** Maximum number of templates and of catalogs of an operator. */
 const maxMappings = 1000;
 
 /**
+ * Reads the document of `ci.yaml` of an operator; undefined if it is missing. Its diagnostics have duplicate keys, further
+ * documents and misspelled `fbc`. Throws OpmateError for an unreadable file.
+ */
+export async function readCiDocument(
+  repository: OperatorRepository,
+  operator: string,
+): Promise<RepositoryDocument | undefined> {
+  const document = await readRepositoryFile(repository, ['operators', operator, 'ci.yaml'], 'configuration');
+  if (document?.root.field('fbc').isPresent === false) reportMisspelledFbc(document.root);
+  return document;
+}
+
+/** Reports keys that `fbc` or its keys were meant by, in a file without `fbc`: it would have no catalogs. */
+function reportMisspelledFbc(root: Field): void {
+  const object = getObject(root.value);
+  const isEmpty = Object.hasOwn(object, 'fbc');
+  for (const [key, value] of Object.entries(object)) {
+    if (key === 'fbc' || otherKeys.includes(key)) continue;
+    // Other tools may have a key `enabled` of their own, but not below an empty `fbc`.
+    const isMoved = (fbcKeys as readonly string[]).includes(key) && (isEmpty || key !== 'enabled');
+    const isRenamed =
+      findNearest(key, ['fbc']) !== undefined || getValue(value, 'catalog_mapping') !== undefined;
+    if (!isMoved && !isRenamed) continue;
+    const hint = isMoved ? 'move it below fbc' : `use ${quoteGo('fbc')}`;
+    root.field(key).fail('unknown field', { code: 'unknown-field', hint });
+  }
+}
+
+/**
  * Reads `ci.yaml` of an operator; undefined if it is missing. Unknown keys are ignored at the top and below `fbc`, where
- * those similar to known ones are errors. Throws DiagnosticsError with all problems.
+ * those similar to known ones are errors, and so are those at the top of a file without `fbc`. Throws DiagnosticsError
+ * with all problems.
  */
 export async function readCiConfig(
   repository: OperatorRepository,
   operator: string,
 ): Promise<CiConfig | undefined> {
-  const document = await readRepositoryFile(repository, ['operators', operator, 'ci.yaml'], 'configuration');
+  const document = await readCiDocument(repository, operator);
   if (document === undefined) return undefined;
   const { root, diagnostics, name } = document;
   const fbc = root.isPresent ? root.field('fbc') : undefined;
   if (root.isPresent) root.jsonObject();
-  const fields = fbc?.optionalObject(['enabled', 'version_promotion_strategy', 'catalog_mapping'], {
-    unknown: 'warn',
-  });
+  const fields = fbc?.optionalObject(fbcKeys, { unknown: 'warn' });
   const mappings = (fields?.catalog_mapping.optionalList(maxMappings) ?? []).flatMap(
     (field) => readMapping(field) ?? [],
   );

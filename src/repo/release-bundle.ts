@@ -29,7 +29,7 @@ import {
   addToSemverTemplate,
 } from './edit/release-template.js';
 import type { OperatorCatalog } from './render-catalogs.js';
-import { renderTemplateToFile } from './rendered-template.js';
+import { maxTemplateSize, renderTemplateToFile } from './rendered-template.js';
 import { type OperatorRepository, hasBundle, isFile, pathIn, readInRepository } from './repository.js';
 
 /** Changes that release a bundle. */
@@ -46,9 +46,6 @@ interface ReleaseOptions {
   /** Directory for rendered catalogs. */
   directory: string;
 }
-
-/** Maximum size of a template. */
-const maxTemplateSize = 16 * 1024 * 1024;
 
 /**
  * Adds a bundle to the templates that its `release-config.yaml` names, renders their catalogs, and validates each of

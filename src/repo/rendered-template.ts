@@ -3,6 +3,7 @@ import { openFile } from '../catalog/file-access.js';
 import { readTemplate } from '../catalog/template/read.js';
 import type { Template, TemplateType } from '../catalog/template/template.js';
 import { withOpen } from '../core/concurrency.js';
+import { LimitError } from '../core/errors.js';
 import { logDiagnostic, silentLogger } from '../core/log.js';
 import { writeNewFile } from '../files/write-new-file.js';
 import type { CatalogFacts } from '../model/facts.js';
@@ -34,7 +35,13 @@ interface RenderToFileOptions {
   warns?: boolean | undefined;
 }
 
-/** Reads a template file and calls `work` while it is open; `label` is its name in messages. Throws OpmateError. */
+/** Maximum size of a template: a hundred thousand images. */
+export const maxTemplateSize = 16 * 1024 * 1024;
+
+/**
+ * Reads a template file and calls `work` while it is open; `label` is its name in messages. Throws OpmateError, LIMIT
+ * without reading a file of more than 16 MiB.
+ */
 export async function withTemplate<T>(
   file: string,
   session: SourceSession,
@@ -43,6 +50,9 @@ export async function withTemplate<T>(
 ): Promise<T> {
   return withOpen(openFile(file, label), async (handle) => {
     const { size } = await handle.stat();
+    if (size > maxTemplateSize) {
+      throw new LimitError(`a template of more than ${maxTemplateSize} bytes`, { about: label });
+    }
     return work(await readTemplate({ handle, label, size }, type, session));
   });
 }

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
 import { type Version, compareVersions, parseVersion, tryParse } from '../../core/semver.js';
 import { compareBytes } from '../../core/order.js';
-import type { DocumentPath, TextPosition } from '../../core/diagnostic.js';
+import type { Diagnostic, DocumentPath, TextPosition } from '../../core/diagnostic.js';
 import { decodeFile, parseYamlFile } from '../../document/document.js';
 import type { JsonValue } from '../../document/json.js';
 import { getObject, getText, getValue } from '../../document/json-fields.js';
@@ -11,6 +11,7 @@ import { parseYamlWithPlaces } from '../../document/yaml.js';
 import { listDirectory, statIfPresent } from '../../files/file-status.js';
 import { bundleKeys } from '../../model/bundle-keys.js';
 import { type OperatorRepository, isFile, pathIn, readInRepository } from '../repository.js';
+import { type RepositoryDocument, readRepositoryFile } from '../repository-file.js';
 
 /** Content of a YAML file that checks look at. */
 export interface CheckedFile {
@@ -20,6 +21,8 @@ export interface CheckedFile {
   value: JsonValue;
   /** Returns the place of a path, or of its nearest parent. */
   findPlace(path: DocumentPath): Partial<TextPosition>;
+  /** Faults of a configuration file beyond its values, such as duplicate keys. */
+  faults?: readonly Diagnostic[];
 }
 
 /** A bundle of a repository as its checks see it. */
@@ -54,6 +57,13 @@ export async function readCheckedFile(repository: OperatorRepository, file: stri
   };
 }
 
+/** Returns a configuration file as checks see it; a missing one has the value null. */
+export function toCheckedFile(document: RepositoryDocument | undefined, file: string): CheckedFile {
+  if (document === undefined) return { file, value: null, findPlace: () => ({}) };
+  const { root, diagnostics, findPlace } = document;
+  return { file, value: root.value ?? null, findPlace, faults: diagnostics.errors };
+}
+
 /** Reads a bundle of a repository. Its ClusterServiceVersion may be unreadable; throws OpmateError for other files. */
 export async function readCheckedBundle(
   repository: OperatorRepository,
@@ -65,7 +75,8 @@ export async function readCheckedBundle(
     .filter((entry) => entry.isFile())
     .map(({ name }) => name);
   const csv = await readCsv(repository, directory, manifests);
-  const releaseConfig = path.join(directory, 'release-config.yaml');
+  const releaseFile = path.join(directory, 'release-config.yaml');
+  const releaseParts = ['operators', operator, version, 'release-config.yaml'];
   const getCsv = (): CheckedFile => {
     if (csv instanceof OpmateError) throw csv;
     return csv;
@@ -75,8 +86,8 @@ export async function readCheckedBundle(
     version,
     directory,
     annotations: await readAnnotations(repository, directory),
-    releaseConfig: (await isFile(releaseConfig))
-      ? await readCheckedFile(repository, releaseConfig)
+    releaseConfig: (await isFile(releaseFile))
+      ? toCheckedFile(await readRepositoryFile(repository, releaseParts, 'configuration'), releaseFile)
       : undefined,
     manifests,
     getCsv,

@@ -1,4 +1,4 @@
-import { formatPath } from '../../core/diagnostic.js';
+import { formatMessage, formatPath } from '../../core/diagnostic.js';
 import { groupBy } from '../../core/groups.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { joinNames } from '../../core/suggest.js';
@@ -16,6 +16,9 @@ function getMappings({ config }: CheckedOperator): JsonObject[] {
 }
 
 function reportViolations(file: CheckedFile, shape: Shape, report: ReportFinding): void {
+  for (const { line, column, hint, ...fault } of file.faults ?? []) {
+    report('error', formatMessage(fault), { file: file.file, line, column, hint });
+  }
   for (const { path, problem, hint } of findViolations(file.value, shape)) {
     const subject = formatPath(path);
     report('error', subject === '' ? problem : `${subject}: ${problem}`, placeIn(file, path, hint));

@@ -1,6 +1,7 @@
 import { quoteGo } from '../../core/go-json-quote.js';
 import { joinNames } from '../../core/suggest.js';
-import { getText, getValue } from '../../document/json-fields.js';
+import { findNearest } from '../../document/field.js';
+import { getObject, getText, getValue } from '../../document/json-fields.js';
 import type { CheckedBundle } from './bundle-model.js';
 import { type Check, type CheckedOperator, type ReportFinding, placeIn } from './check.js';
 import {
@@ -63,10 +64,13 @@ function checkUpgradeGraph({ config, directory }: CheckedOperator, report: Repor
   const mode = getValue(config.value, 'updateGraph');
   const file = config.value === null ? directory : config.file;
   if (mode === undefined || mode === null || mode === '') {
-    report('warning', 'updateGraph is missing, replaces-mode is used', {
-      file,
-      hint: `set updateGraph to ${updateGraphModes.join(' or ')}`,
-    });
+    const near = findNearest('updateGraph', Object.keys(getObject(config.value)));
+    const isRenamed = near !== undefined && near !== 'updateGraph';
+    const hint = isRenamed
+      ? `rename ${quoteGo(near)}`
+      : `set updateGraph to ${updateGraphModes.join(' or ')}`;
+    const place = isRenamed ? config.findPlace([near]) : {};
+    report('warning', 'updateGraph is missing, replaces-mode is used', { file, ...place, hint });
   } else if (!(updateGraphModes as readonly unknown[]).includes(mode)) {
     const hint = `use ${updateGraphModes.join(' or ')}`;
     report(

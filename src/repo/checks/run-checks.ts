@@ -6,8 +6,9 @@ import { findNearest } from '../../document/field.js';
 import { getValue } from '../../document/json-fields.js';
 import type { SourceSession } from '../../source/session.js';
 import { listCatalogBundles } from '../catalog-bundles.js';
+import { readCiDocument } from '../ci-config.js';
 import { type OperatorRepository, findCatalogFile, listBundleDirectories, pathIn } from '../repository.js';
-import { readCheckedBundle, readCheckedFile } from './bundle-model.js';
+import { readCheckedBundle, readCheckedFile, toCheckedFile } from './bundle-model.js';
 import type {
   Check,
   CheckContext,
@@ -144,7 +145,8 @@ async function readOperator(
   options: CancelOptions,
 ): Promise<CheckedOperator> {
   const directory = pathIn(repository, 'operators', name);
-  const config = await readCheckedFile(repository, pathIn(repository, 'operators', name, 'ci.yaml'));
+  const configFile = pathIn(repository, 'operators', name, 'ci.yaml');
+  const config = toCheckedFile(await readCiDocument(repository, name), configFile);
   const versions = await listBundleDirectories(repository, name);
   const bundles = await mapConcurrent(
     versions,

@@ -45,15 +45,6 @@ export {
 } from './api/deployment/deployment-history.js';
 export { watchDeployments } from './api/deployment/watch-deployments.js';
 export { diffRender } from './api/deployment/deployment-objects.js';
-export { createClusterObjectSet } from './api/deployment/create-object-set.js';
-export {
-  createObjectSetSimulation,
-  type SimulatedState,
-  type SimulationStep,
-} from './solve/object-sets/simulation.js';
-export type { SimulatedId } from './solve/object-sets/simulated-cluster.js';
-export { validateOlmObject } from './api/deployment/validate-object.js';
-export { listOfferedPackages, planMigration, readClusterTexts } from './api/cluster/migration.js';
 export { captureClusterFiles, captureRunningCluster, toSnapshotList } from './api/cluster/capture-cluster.js';
 export { migrateCluster } from './api/cluster/migrate-cluster.js';
 export {
@@ -61,18 +52,13 @@ export {
   createDeploymentObjectSet,
   encodeDeployment,
 } from './api/deployment/create-deployment.js';
-export { computePhaseDigest, getCollisionProtection, groupByPhase } from './bundle/object-set/phases.js';
-export { probeObject } from './bundle/object-set/probes.js';
 export { validateBundle } from './api/bundle/validate-bundle.js';
 export { resolveBundle } from './api/bundle/resolve-bundle.js';
-export { evaluateConstraintRule } from './api/cluster/evaluate-constraint-rule.js';
-export { checkUpgradeable } from './solve/openshift-gate.js';
 export { predictCluster } from './api/cluster/predict-cluster.js';
 export { explainClusterOperator } from './api/cluster/explain-operator.js';
 export { planClusterUpgrade } from './api/cluster/plan-cluster-upgrade.js';
 export { diffPredictions } from './api/cluster/diff-predictions.js';
 export { createUpgradeImageSets } from './api/cluster/upgrade-image-sets.js';
-export { toSnapshot } from './cluster/snapshot.js';
 export { parseNamedCatalog } from './api/named-catalogs.js';
 export {
   archiveImageSet,

@@ -2,7 +2,8 @@
 import { createReadStream, existsSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { openSession, predictCluster, toSnapshot } from '../../dist/index.js';
+import { toSnapshot } from '../../dist/cluster/snapshot.js';
+import { openSession, predictCluster } from '../../dist/index.js';
 
 /** Checks that the first round of each prediction lists all recorded plans of a case, and no others. */
 export async function compareRandomPlans(corpus, report) {

@@ -1,6 +1,8 @@
 // Answers which ClusterObjectSet operator-controller writes for a bundle and a ClusterExtension, and its Secrets.
 import path from 'node:path';
-import { createClusterObjectSet, openSession, validateOlmObject } from '../../../dist/index.js';
+import { createClusterObjectSet } from '../../../dist/api/deployment/create-object-set.js';
+import { validateOlmObject } from '../../../dist/api/deployment/validate-object.js';
+import { openSession } from '../../../dist/index.js';
 
 const bundles = process.env.BUNDLES ?? '.';
 const providers = { 'cert-manager': 'cert-manager', 'openshift-service-ca': 'service-ca', none: 'none' };

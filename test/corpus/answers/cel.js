@@ -1,4 +1,4 @@
-import { evaluateConstraintRule } from '../../../dist/index.js';
+import { evaluateConstraintRule } from '../../../dist/api/cluster/evaluate-constraint-rule.js';
 
 /** Evaluates a CEL rule of a constraint for each list of properties. */
 export async function answer({ id, rule, properties }) {

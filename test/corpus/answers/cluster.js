@@ -1,5 +1,5 @@
 // Answers what OLM v1 does with ClusterObjectSets and their objects on a cluster, step by step.
-import { createObjectSetSimulation } from '../../../dist/index.js';
+import { createObjectSetSimulation } from '../../../dist/solve/object-sets/simulation.js';
 
 /** Returns the present fields of a record. */
 const present = (record) =>

@@ -1,5 +1,5 @@
 // Answers what the migration library of OLM says about a cluster, and the documents that it writes.
-import { listOfferedPackages, planMigration, readClusterTexts } from '../../../dist/index.js';
+import { listOfferedPackages, planMigration, readClusterTexts } from '../../../dist/api/cluster/migration.js';
 
 const acknowledgments = [
   'watch-scope-change',

@@ -1,5 +1,6 @@
 import path from 'node:path';
-import { openSession, predictCluster, toSnapshot } from '../../../dist/index.js';
+import { toSnapshot } from '../../../dist/cluster/snapshot.js';
+import { openSession, predictCluster } from '../../../dist/index.js';
 
 const session = await openSession();
 

@@ -3,8 +3,8 @@ import {
   computePhaseDigest,
   getCollisionProtection,
   groupByPhase,
-  probeObject,
-} from '../../../dist/index.js';
+} from '../../../dist/bundle/object-set/phases.js';
+import { probeObject } from '../../../dist/bundle/object-set/probes.js';
 
 const operations = {
   probe: ({ object, probes }) => {

@@ -1,4 +1,4 @@
-import { checkUpgradeable } from '../../../dist/index.js';
+import { checkUpgradeable } from '../../../dist/solve/openshift-gate.js';
 
 /** Returns the condition by which OLM stops updates of a cluster. */
 export async function answer({ id, release, objects }) {

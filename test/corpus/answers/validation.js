@@ -1,5 +1,5 @@
 // Answers whether the API server accepts documents of OLM v1 and their changes.
-import { validateOlmObject } from '../../../dist/index.js';
+import { validateOlmObject } from '../../../dist/api/deployment/validate-object.js';
 
 export async function answer({ id, crd, steps }) {
   let old;

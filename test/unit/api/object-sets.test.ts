@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createClusterObjectSet, openSession } from '../../../src/index.js';
+import { createClusterObjectSet } from '../../../src/api/deployment/create-object-set.js';
+import { openSession } from '../../../src/index.js';
 import { smallBundle } from '../../support/small-bundle.js';
 import { directoryWith } from '../../support/temporary.js';
 

@@ -6,7 +6,7 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { listBundles, loadCatalog, openSession, render, validate } from 'opmate';
+import { listCatalog, loadCatalog, openSession, render, validate } from 'opmate';
 
 const bundles = path.resolve(process.argv[2] ?? 'fixtures/bundles/skupper-operator');
 const entries = await readdir(bundles, { withFileTypes: true });
@@ -50,11 +50,12 @@ try {
   const { passed, problems } = await validate(catalog, session);
   console.log(passed ? 'the catalog is valid' : problems.map(({ message }) => message).join('\n'));
 
-  // Facts are names, edges and versions. Blobs are read from disk on demand.
-  const loaded = await loadCatalog(catalog, session);
-  for (const row of listBundles(await loaded.facts())) {
+  for (const row of await listCatalog(catalog, 'bundles', session)) {
     console.log(`${row.package} ${row.channel} ${row.bundle} replaces ${row.replaces || 'nothing'}`);
   }
+
+  // Blobs are read from disk on demand.
+  const loaded = await loadCatalog(catalog, session);
   for await (const meta of loaded.metas()) console.log(`${meta.schema} ${meta.name}`);
   await loaded.close();
 } finally {

@@ -15,7 +15,7 @@ export interface CreatePackageOptions extends CancelOptions {
 }
 
 /**
- * Creates the `olm.package` blob of a new package; `encodeBlob` writes it, and `addToCatalog` adds its first bundle. Throws
+ * Creates the `olm.package` blob of a new package; `addToCatalog` adds its first bundle. Throws
  * OpmateError for files that cannot be read and icons that are no images.
  */
 export async function createPackage(name: string, options: CreatePackageOptions = {}): Promise<PackageBlob> {

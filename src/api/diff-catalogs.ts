@@ -1,4 +1,4 @@
-import { type CatalogDiff, diffSnapshots } from '../catalog/diff/diff.js';
+import { type CatalogDiff, diffSnapshots, isSameCatalog } from '../catalog/diff/diff.js';
 import { type BreakingChange, findBreakingChanges } from '../catalog/diff/breaking.js';
 import { collectFacts } from '../catalog/facts.js';
 import { type CatalogSnapshot, takeSnapshot } from '../catalog/diff/snapshot.js';
@@ -9,9 +9,16 @@ import { throwAbout } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import { withCatalog, withReleasedCatalog } from './open-catalog.js';
 
+/** Differences of two catalogs. */
+export interface DiffedCatalogs {
+  diff: CatalogDiff;
+  /** True if there are none. */
+  isSame: boolean;
+}
+
 /**
  * Compares two catalogs: packages, channels, upgrade edges, bundles, images and deprecations. Layout, order and format
- * are ignored; `isSameCatalog` tests the result. Throws OpmateError, NOT_FOUND for a package that neither has.
+ * are ignored. Throws OpmateError, NOT_FOUND for a package that neither has.
  */
 export async function diffCatalogs(
   from: string,
@@ -23,7 +30,7 @@ export async function diffCatalogs(
     /** Compare with an empty catalog if `from` is an image that its registry does not have. */
     allowMissing?: boolean | undefined;
   } = {},
-): Promise<CatalogDiff> {
+): Promise<DiffedCatalogs> {
   const { packages: names } = options;
   const { signal, logger } = session;
   const packages = names === undefined ? undefined : new Set(names);
@@ -33,7 +40,8 @@ export async function diffCatalogs(
     withCatalog(to, session, async (second) => {
       const [before, after] = [await read(from, first.catalog), await read(to, second.catalog)];
       requirePackages(names ?? [], before, after);
-      return diffSnapshots(before, after, session);
+      const diff = await diffSnapshots(before, after, session);
+      return { diff, isSame: isSameCatalog(diff) };
     }),
   );
 }
@@ -64,6 +72,6 @@ function requirePackages(names: readonly string[], before: CatalogSnapshot, afte
   );
   if (missing.length === 0) return;
   throw new OpmateError('NOT_FOUND', describeMissing('package', missing, 'either catalog'), {
-    hint: 'run api.listPackages to see the names',
+    hint: 'run api.listCatalog packages to see the names',
   });
 }

@@ -3,17 +3,28 @@ import { Assembly } from '../catalog/assemble.js';
 import { writeCatalogDirectory } from '../catalog/directory-writer.js';
 import { collectFacts } from '../catalog/facts.js';
 import type { Catalog } from '../catalog/catalog.js';
-import type { CatalogFilter } from '../catalog/selection/catalog-filter.js';
+import { type CatalogFilter, emptyFilter } from '../catalog/selection/catalog-filter.js';
 import { findCreationDay } from '../catalog/selection/creation-days.js';
 import { applyFilter } from '../catalog/selection/filter-catalog.js';
+import { readFilterFile } from '../catalog/selection/filter-file.js';
+import { type FilterRequest, addRequest } from '../catalog/selection/filter-request.js';
 import { createKeptCatalog } from '../catalog/selection/kept-catalog.js';
 import type { CatalogSelection } from '../catalog/selection/selection.js';
 import { withoutCredentials } from '../core/reference.js';
+import { requireEmptyDirectory } from '../files/fill-directory.js';
 import type { BlobOrigin, CatalogFacts } from '../model/facts.js';
 import { throwAbout } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import { type CatalogOutput, resolveOutput } from './catalog-output.js';
 import { openCatalog } from './open-catalog.js';
+
+/** Options of `filterCatalog`: criteria to keep content by. */
+export interface FilterCatalogOptions extends FilterRequest, CatalogOutput {
+  /** CatalogFilter document with further criteria, which the options come after; `file` is its name in messages. */
+  document?: { text: string; file: string } | undefined;
+  /** Directory that `writeDirectory` is to write to: it must be new or empty before the catalog is read. */
+  directory?: string | undefined;
+}
 
 /** The part of a catalog that a filter keeps. `close` it at the end. */
 export interface FilteredCatalog {
@@ -22,28 +33,31 @@ export interface FilteredCatalog {
   /** Kept packages, with the reason for each bundle that the filter does not name, changes and warnings. */
   selection: CatalogSelection;
   /** Returns the catalog piece by piece. Nothing is returned before the whole is known to be good. */
-  write(output?: CatalogOutput): AsyncGenerator<Buffer | string, void, undefined>;
+  write(): AsyncGenerator<Buffer | string, void, undefined>;
   /** Writes the catalog to a new or empty directory, one file per package. The directory appears whole or not at all. */
-  writeDirectory(directory: string, output?: CatalogOutput): Promise<void>;
+  writeDirectory(directory: string): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Keeps the part of a catalog that a filter selects, as a valid catalog. Filters come from `readFilterFile` or
- * `emptyFilter`. Throws OpmateError, with every package, channel and bundle that the catalog lacks.
+ * Keeps the part of a catalog that all criteria select, as a valid catalog. Throws OpmateError, with every package, channel
+ * and bundle that the catalog lacks, and UsageError for an invalid criterion.
  */
 export async function filterCatalog(
   reference: string,
-  filter: CatalogFilter,
   session: Session,
+  options: FilterCatalogOptions = {},
 ): Promise<FilteredCatalog> {
+  const output = resolveOutput(options);
+  const filter = readFilter(options, session.now());
+  if (options.directory !== undefined) await requireEmptyDirectory(options.directory);
   return keepOpen(openCatalog(reference, session), async (source) => {
     const { catalog } = source;
     const chosen = await select(catalog, filter, reference, session);
     return {
       before: chosen.before,
       selection: chosen.selection,
-      write: async function* (output = {}) {
+      write: async function* () {
         const made = await assemble(catalog, chosen, output, session);
         try {
           yield* made.assembly.write({ signal: session.signal });
@@ -51,14 +65,20 @@ export async function filterCatalog(
           await made.close();
         }
       },
-      writeDirectory: async (directory, output = {}) => {
+      writeDirectory: async (directory) => {
         await withOpen(assemble(catalog, chosen, output, session), async (made) => {
-          await writeCatalogDirectory(made.assembly, directory, output.format ?? 'json', session);
+          await writeCatalogDirectory(made.assembly, directory, output.format, session);
         });
       },
       close: () => source.close(),
     };
   });
+}
+
+function readFilter({ document, ...request }: FilterCatalogOptions, today: Date): CatalogFilter {
+  const filter = document === undefined ? emptyFilter() : readFilterFile(document.text, document.file, today);
+  addRequest(filter, request, today);
+  return filter;
 }
 
 interface Chosen {
@@ -101,10 +121,9 @@ async function select(
 async function assemble(
   catalog: Catalog,
   { selection, others }: Chosen,
-  output: CatalogOutput,
+  { format, migrationLevel }: ReturnType<typeof resolveOutput>,
   { logger, signal, temporaryDirectory }: Session,
 ): Promise<{ assembly: Assembly; close: () => Promise<void> }> {
-  const { format, migrationLevel } = resolveOutput(output);
   const kept = createKeptCatalog(catalog, selection.facts, new Set(), others);
   const assembly = new Assembly({ format, migrationLevel, temporaryDirectory, keepUnknownFields: true });
   const close = async (): Promise<void> => {

@@ -7,6 +7,7 @@ import { selectForScan, type ScanSelection } from '../catalog/gate/fips.js';
 import { type GateContent, readGateContent } from '../catalog/gate/gate-content.js';
 import { type GateName, type GateVerdict, gateNames, placeVerdicts } from '../catalog/gate/gate.js';
 import { type GateProfile, defaultGateProfile } from '../catalog/gate/gate-profile.js';
+import { parseGateProfile } from '../catalog/gate/profile-file.js';
 import { checkPruning } from '../catalog/gate/pruning.js';
 import { findUnreleasedImages } from '../catalog/gate/related-images.js';
 import { validateFragment } from '../catalog/gate/validate-fbc.js';
@@ -28,8 +29,11 @@ export interface GateCatalogOptions {
   previous?: string | undefined;
   /** Default: all, of which those that need an index are omitted without one. */
   gates?: readonly GateName[] | undefined;
-  /** Default: `defaultGateProfile`. */
-  profile?: GateProfile | undefined;
+  /**
+   * Document with `baseImages`, `registries`, `prunableChannels`, `scannedSubscriptions`, `scannedFrom` and `allowed`, and its
+   * name in messages; missing fields have their defaults.
+   */
+  profile?: { text: string; file: string } | undefined;
   /** Default: the label of the image, else the tag of its base image. */
   openshift?: OpenShiftVersion | undefined;
   /** Base image, for a fragment that is a directory. */
@@ -59,21 +63,23 @@ const baseNameAnnotation = 'org.opencontainers.image.base.name';
 
 /**
  * Checks a fragment of a catalog as release pipelines do, of an index only its packages. Throws OpmateError for what
- * cannot be read, UsageError for a gate without an index.
+ * cannot be read, with all problems of the profile, and UsageError for a gate without an index.
  */
 export async function gateCatalog(
   fragment: string,
   session: Session,
   options: GateCatalogOptions = {},
 ): Promise<GatedCatalog> {
-  const { against } = options;
+  const { against, profile: document } = options;
+  const profile =
+    document === undefined ? defaultGateProfile : parseGateProfile(document.text, document.file);
   const gates = options.gates ?? (against === undefined ? (['validate-fbc'] as const) : gateNames);
   const needing = gates.find((gate) => gate !== 'validate-fbc');
   if (needing !== undefined && against === undefined) {
     throw new UsageError(`gate ${needing}: the released index is missing`);
   }
   return withCatalog(fragment, session, async ({ catalog }) => {
-    const { facts, ...result } = await runGates(fragment, catalog, gates, session, options);
+    const { facts, ...result } = await runGates(fragment, catalog, gates, session, { ...options, profile });
     // Only files of the user have places that help.
     if ((await statIfPresent(fromDirectory(session, fragment)))?.isDirectory() !== true) return result;
     return { ...result, verdicts: await placeVerdicts(catalog, facts, result.verdicts, session) };
@@ -85,9 +91,9 @@ async function runGates(
   catalog: Catalog,
   gates: readonly GateName[],
   session: Session,
-  options: GateCatalogOptions,
+  options: Omit<GateCatalogOptions, 'profile'> & { profile: GateProfile },
 ): Promise<GatedCatalog & { facts: CatalogFacts }> {
-  const { against, profile = defaultGateProfile } = options;
+  const { against, profile } = options;
   const withAnnotations = gates.includes('fips');
   const { logger, signal } = session;
   const content = await readGateContent(catalog, { logger, signal, withAnnotations });

@@ -1,7 +1,8 @@
 import { withOpen } from '../core/concurrency.js';
 import { readDisplayNames } from '../catalog/facts.js';
 import type { Criteria } from '../catalog/selection/catalog-filter.js';
-import { OpmateError } from '../core/errors.js';
+import { parseNamedRange } from '../catalog/selection/filter-criteria.js';
+import { OpmateError, readValue } from '../core/errors.js';
 import { requireKnown } from '../core/suggest.js';
 import { readBundleVersion } from '../graph/bundle-version.js';
 import {
@@ -31,7 +32,7 @@ export interface ListCatalogOptions {
   /** Channels of the rows of channels and bundles; default all. */
   channels?: readonly string[] | undefined;
   /** Range of the versions of bundles; default all. */
-  versions?: Criteria['versions'];
+  versionRange?: string | undefined;
   /** Called with names, edges and versions of the catalog before rows are selected. */
   onFacts?: ((facts: CatalogFacts) => void | Promise<void>) | undefined;
 }
@@ -44,8 +45,10 @@ export async function listCatalog<K extends keyof CatalogRows>(
   reference: string,
   kind: K,
   session: Session,
-  { packages = [], channels, versions, onFacts }: ListCatalogOptions = {},
+  { packages = [], channels, versionRange, onFacts }: ListCatalogOptions = {},
 ): Promise<CatalogRows[K][]> {
+  const versions =
+    versionRange === undefined ? undefined : readValue('options.versionRange', versionRange, parseNamedRange);
   const refusal = {
     problem: 'cannot list non-index',
     hint: 'specify a catalog, or inspect the bundle with api.render',

@@ -1,5 +1,6 @@
 import { withOpen } from '../core/concurrency.js';
 import { writeCatalogDirectory } from '../catalog/directory-writer.js';
+import { withoutCredentials } from '../core/reference.js';
 import { requireEmptyDirectory } from '../files/fill-directory.js';
 import { wrapped } from '../source/reference-error.js';
 import { renderReferences } from '../source/render.js';
@@ -18,6 +19,7 @@ export async function migrateCatalog(
 ): Promise<string[]> {
   const { format, migrationLevel } = resolveOutput(output);
   await requireEmptyDirectory(directory);
+  session.logger.log('info', `rendering ${withoutCredentials(reference)} as file-based catalog`);
   const allowed = { catalogs: true, bundles: false };
   const options = { format, migrationLevel, allowed };
   const rendered = await renderReferences([reference], session, options).catch((error: unknown) => {

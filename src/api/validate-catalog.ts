@@ -2,12 +2,16 @@ import { withOpen } from '../core/concurrency.js';
 import type { Catalog, MetasOptions } from '../catalog/catalog.js';
 import { collectFacts } from '../catalog/facts.js';
 import { placeDiagnostics } from '../catalog/locate.js';
-import type { OpmateError } from '../core/errors.js';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../document/go-json.js';
+import { statIfPresent } from '../files/file-status.js';
 import { validateInTurns } from '../graph/validate.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../model/catalog-diagnostic.js';
+import { contentFileKind } from '../source/content/file-kind.js';
 import type { Session } from '../source/session.js';
 import { openSource } from '../source/source.js';
-import { requireCatalog } from './open-catalog.js';
+import { isDatabaseFile } from './indexes/database-file.js';
+import { catalogForms, requireCatalog } from './open-catalog.js';
 
 /** Options of `validate`. */
 export interface ValidateOptions {
@@ -35,11 +39,31 @@ export async function validate(
   session: Session,
   { keepFaults }: ValidateOptions = {},
 ): Promise<CatalogVerdict> {
+  await requireCatalogFile(reference);
   const source = await requireCatalog(await openSource(reference, session), reference, {
     hint: 'check a bundle with api.render',
   });
   const { logger, signal } = session;
   return withOpen(source, ({ catalog }) => judgeCatalog(catalog, { logger, signal, keepFaults }));
+}
+
+/** Throws OpmateError for files that are no catalogs, and for missing paths. */
+async function requireCatalogFile(reference: string): Promise<void> {
+  const stats = await statIfPresent(reference);
+  if (stats?.isDirectory() === true) return;
+  if (stats?.isFile() === true && (await isCatalogFile(reference))) return;
+  if (stats !== undefined) {
+    throw new OpmateError('UNSUPPORTED', `${quoteGo(reference)} is not a directory`, {
+      hint: `specify a catalog: ${catalogForms}`,
+    });
+  }
+  if (!/[:@]/.test(reference)) {
+    throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: reference });
+  }
+}
+
+async function isCatalogFile(file: string): Promise<boolean> {
+  return (await isDatabaseFile(file)) || (await contentFileKind(file)) !== undefined;
 }
 
 /** Checks an open catalog; see `validate`. */

@@ -6,7 +6,8 @@ import { readLimited } from '../oci/image/read-limited.js';
 import type { CommandContext } from './context.js';
 import { printable } from './printable.js';
 
-const stdinName = 'stdin';
+/** Name of stdin in messages. */
+export const stdinName = 'stdin';
 
 /** Reads a file that the user named, or standard input for `-`; at most 64 MiB. Throws OpmateError. */
 export function readInput(name: string, context: CommandContext): Promise<Buffer> {

@@ -391,7 +391,7 @@ function channelFilter(
   const floor = versions.get(floorName);
   if (floor === undefined) {
     throw new OpmateError('NOT_FOUND', `unknown minimum edge name: ${quoteGo(floorName)}`, {
-      hint: 'use the name of a bundle, as in the output of api.listBundles',
+      hint: 'use the name of a bundle, as in the output of api.listCatalog bundles',
     });
   }
   const floorPackage =

@@ -16,7 +16,8 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { layerOf } from '../../dist/archive/tar-writer.js';
 import { buildImage, pushImage } from '../../dist/oci/image/image-builder.js';
-import { openSession, parseReference, pullImage, startRegistry } from '../../dist/index.js';
+import { pullImage } from '../../dist/api/images/pull-image.js';
+import { openSession, parseReference, startRegistry } from '../../dist/index.js';
 import { openTarget } from '../../dist/oci/image/open.js';
 import { opmate } from './command.js';
 

@@ -164,24 +164,16 @@ const exportedTwice = [
  */
 const belowApi = `
   bundle/plain/write bundle/validate/validate-bundle
-  catalog/catalog catalog/diff/diff catalog/dockerfile catalog/doctor/checks catalog/documents catalog/file-access
-  catalog/gate/gate catalog/gate/profile-file catalog/selection/catalog-filter catalog/selection/filter-criteria
-  catalog/selection/filter-file catalog/template/template catalog/walk
-  client/http-catalog-client
+  catalog/doctor/checks catalog/gate/gate catalog/template/template
   cluster/objects
-  files/file-status files/fill-directory files/make-directory files/own-files files/private-directory
-  files/read-file files/replace-file files/temporary-directory files/write-new-file
+  files/make-directory files/own-files files/private-directory files/read-file files/replace-file
   graph/list
-  kube/object
   mirror/cluster-manifests mirror/image-set/image-set-mirror mirror/image-set/image-set-resources
   mirror/image-set/workspace mirror/inventory/inventory mirror/lock/encode-lock mirror/lock/lock
-  mirror/lock/lock-diff mirror/lock/shard mirror/mapping/mapping-file mirror/mapping/registry-images
-  mirror/naming/image-location mirror/naming/image-name mirror/naming/mirror-target mirror/output-files
-  mirror/plan/mirror-plan mirror/selection/operator-list
-  model/catalog-diagnostic model/declarative-config model/encode model/migrations
-  oci/image/open oci/image/platform oci/image/read-limited oci/registry/registry-names oci/transport/retry-policy
-  source/app-registry source/content/file-kind source/secrets
-  sqlite/read/queries sqlite/schema/database
+  mirror/lock/lock-diff mirror/lock/shard mirror/mapping/mapping-file mirror/naming/mirror-target
+  mirror/output-files mirror/selection/operator-list
+  model/catalog-diagnostic model/declarative-config model/encode
+  oci/image/open oci/image/read-limited oci/registry/registry-names oci/transport/retry-policy
 `
   .trim()
   .split(/\s+/);

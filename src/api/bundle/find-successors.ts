@@ -155,7 +155,7 @@ function getStart(
 ): UpgradeFrom {
   if (!isFound) {
     throw new OpmateError('NOT_FOUND', describeMissing('package', packageName, `catalog ${catalog}`), {
-      hint: 'run api.listPackages to see the names',
+      hint: 'run api.listCatalog packages to see the names',
     });
   }
   const known = bundles.get(installed.name);

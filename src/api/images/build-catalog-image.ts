@@ -15,6 +15,7 @@ import {
   defaultCreated,
   describeImages,
 } from '../../oci/image/image-builder.js';
+import { formatPlatform, parsePlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
 import type { Artifact } from '../../oci/signatures/attach-artifact.js';
 import type { Session } from '../../source/session.js';
@@ -36,8 +37,8 @@ export interface BuildCatalogImageOptions {
   outputs: readonly ImageOutput[];
   /** Base image with opm, or `scratch`; default `quay.io/operator-framework/opm:latest`. */
   baseImage?: string | undefined;
-  /** Platforms to build for; default that of the session, else all of the base image. */
-  platforms?: readonly Platform[] | undefined;
+  /** Platforms to build for, such as `linux/amd64`; default that of the session, else all of the base image. */
+  platforms?: readonly string[] | undefined;
   labels?: ReadonlyMap<string, string> | undefined;
   /** Include the cache that `opm serve` starts from. */
   cache?: boolean | undefined;
@@ -80,6 +81,7 @@ export async function buildCatalogImage(
   if (options.sbom) requireReferrers('sbom', outputs, 'an SBOM');
   if (outputs.some(({ signingKey }) => signingKey !== undefined))
     requireReferrers('signingKey', outputs, 'signatures');
+  const platforms = options.platforms && parsePlatforms(options.platforms);
   await checkPlaces(directory, outputs);
   const { logger, signal, limits, followLinks } = session;
   const { files, findings } = await listFiles(directory, { label: directory, limits, signal, followLinks });
@@ -90,7 +92,6 @@ export async function buildCatalogImage(
   return withTemporaryDirectory(session, async (temporary) => {
     const opening = openBase(session, options.baseImage, 'options.baseImage', defaultCatalogBase);
     return withOpen(opening, async (base) => {
-      const { platforms } = options;
       const name = options.baseImage || defaultCatalogBase;
       const built = await buildCatalogImages(files, {
         // None is from scratch, which is for every platform.
@@ -112,6 +113,12 @@ export async function buildCatalogImage(
       return { images, files: files.length, findings: [] };
     });
   });
+}
+
+/** Returns each platform once. Throws UsageError. */
+function parsePlatforms(texts: readonly string[]): Platform[] {
+  const platforms = texts.map(parsePlatform);
+  return [...new Map(platforms.map((item) => [formatPlatform(item), item])).values()];
 }
 
 /** Throws OpmateError unless the catalog exists and no output lies within it. */

@@ -12,7 +12,8 @@ import type { Image } from '../../oci/image/image.js';
 import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../../oci/image/image-builder.js';
 import { type OpenedReference, openReference, openTarget } from '../../oci/image/open.js';
 import { getSubject } from '../../oci/image/platform.js';
-import type { Descriptor, Platform } from '../../oci/image/types.js';
+import { formatPlatform } from '../../oci/image/platform.js';
+import type { Descriptor } from '../../oci/image/types.js';
 import type { WritableRepository } from '../../oci/registry/repository.js';
 import { type Artifact, attachArtifact } from '../../oci/signatures/attach-artifact.js';
 import { signImage } from '../../oci/signatures/sign-image.js';
@@ -88,8 +89,8 @@ export interface StoredImage {
   /** Reference by digest, e.g. `registry.example.com/ns/index@sha256:…`. */
   name: string;
   to: Reference;
-  /** Platforms of the image, in the order of its base. */
-  platforms: Platform[];
+  /** Platforms of the image, such as `linux/amd64`, in the order of its base. */
+  platforms: string[];
   /** Bytes of the layers on top of the base, over all platforms, a layer that several have once. */
   layerBytes: number;
   /** True if the tag was this image already. */
@@ -167,7 +168,7 @@ export async function putImages(
     ),
   );
   const layerBytes = [...layers.values()].reduce((sum, bytes) => sum + bytes, 0);
-  const platforms = images.map(({ platform }) => platform);
+  const platforms = images.map(({ platform }) => formatPlatform(platform));
   return { name, to: output.to, platforms, layerBytes, isUnchanged };
 }
 

@@ -1,6 +1,7 @@
 import { withOpen } from '../../core/concurrency.js';
 import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
+import { sortedByBytes } from '../../core/order.js';
 import { type Reference, checkPullSpec, findReference, parseReference } from '../../core/reference.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { parseImageName } from '../../mirror/naming/image-name.js';
@@ -17,6 +18,12 @@ import type { CatalogSource, Source } from '../../source/source-types.js';
 import { openSource } from '../../source/source.js';
 import { requireCatalog } from '../open-catalog.js';
 
+/** Options of `listImages`. */
+export interface ListImagesOptions extends ImageSelection {
+  /** Add images named only in deployments, such as in variables `RELATED_IMAGE_*`; default false. */
+  includeUndeclared?: boolean | undefined;
+}
+
 /** The images of a catalog. */
 export interface CatalogImageList extends ImageList {
   /** Finds the name by which a cluster pulls the catalog; undefined for a catalog that is not an image of a registry. */
@@ -25,20 +32,22 @@ export interface CatalogImageList extends ImageList {
 
 /**
  * Lists the images that a catalog, or a part of it, needs. The catalog is any reference, the directory of a layout, or
- * the only image of an archive or layout of any kind. `mapToRegistry` maps the images to a mirror, and
- * `encodeRegistryManifests` writes the ImageContentSourcePolicy or ImageDigestMirrorSet and the CatalogSource for it.
- * Throws OpmateError, NOT_FOUND with the nearest name for packages, channels and bundles that the catalog lacks.
+ * the only image of an archive or layout of any kind. `mapCatalogImages` maps the images to a mirror. Throws OpmateError, NOT_FOUND with the nearest name for packages, channels and bundles that the catalog lacks.
  */
 export async function listImages(
   from: string | { archive: string },
   session: Session,
-  selection: ImageSelection = {},
+  options: ListImagesOptions = {},
 ): Promise<CatalogImageList> {
   const { source, archive } = await openListed(from, session);
-  const list = await withOpen(source, ({ catalog }) => listCatalogImages(catalog, selection, session));
+  const list = await withOpen(source, ({ catalog }) => listCatalogImages(catalog, options, session));
+  const { undeclared } = list;
+  const images = options.includeUndeclared
+    ? sortedByBytes(new Set([...list.images, ...undeclared.map(({ image }) => image)]))
+    : list.images;
   const findCatalogImage = (): Promise<string | undefined> =>
     archive === undefined ? findPullable(from) : findNameInArchive(archive, session);
-  return { ...list, findCatalogImage };
+  return { ...list, images, findCatalogImage };
 }
 
 /** A catalog, and the archive or layout that its image is in, if it is in one. */

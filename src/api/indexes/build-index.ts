@@ -1,11 +1,13 @@
 import { describeId } from '../../cluster/objects.js';
 import { count } from '../../core/printable.js';
 import path from 'node:path';
-import { OpmateError } from '../../core/errors.js';
+import { OpmateError, invalidValue } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
+import { type Reference, parseTargetReference } from '../../core/reference.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { replaceFiles } from '../../files/replace-file.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
+import { locateTarget, parseImageLocation, requireReference } from '../../mirror/naming/image-location.js';
 import type { BuiltImage } from '../../oci/image/image-builder.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { Session } from '../../source/session.js';
@@ -19,7 +21,12 @@ import {
   putImages,
 } from '../images/image-output.js';
 import { type AddToIndexOptions, addToIndex } from './add-to-index.js';
-import { getConfigMapId, type ManifestSource, loadManifests } from './load-manifests.js';
+import {
+  type ManifestSource,
+  getAppRegistryNamespace,
+  getConfigMapId,
+  loadManifests,
+} from './load-manifests.js';
 
 /** Source of the operators of a new index. */
 export type OperatorSource =
@@ -29,8 +36,14 @@ export type OperatorSource =
 
 /** Options of `buildIndex`. */
 export interface BuildIndexOptions {
-  /** Images to push or save, or the directory to write `bundles.db` to. */
-  output: readonly ImageOutput[] | { databaseDirectory: string };
+  /**
+   * Images to push or save, or the directory to write `bundles.db` to. `to` is a reference, `oci:DIR[:TAG]`,
+   * `oci-archive:FILE` or `file://PATH[:TAG]` below the working directory; `save` is the file of an archive of docker.
+   */
+  output:
+    | readonly ImageOutput[]
+    | { to?: string | undefined; save?: string | undefined }
+    | { databaseDirectory: string };
   /** Base image, in a registry or layout, or `scratch`; default `quay.io/operator-framework/opm:v1.73.0`. */
   baseImage?: string | undefined;
   /** Omit and report invalid operators; default false. */
@@ -61,7 +74,9 @@ export async function buildIndex(
   session: Session,
   options: BuildIndexOptions,
 ): Promise<BuiltIndex> {
-  const { output, baseImage, onLoaded } = options;
+  const { baseImage, onLoaded } = options;
+  const label = getLabel(source);
+  const output = await getOutput(options.output, session);
   await checkOutput(output);
   const base =
     'databaseDirectory' in output ? undefined : await openBase(session, baseImage, 'request.baseImage');
@@ -71,7 +86,6 @@ export async function buildIndex(
       const file = path.join(directory, databaseName);
       const report = await load(file, source, session, options);
       onLoaded?.(report);
-      const label = getLabel(source);
       if (report.packages.length === 0) {
         throw new OpmateError('NOT_FOUND', `${label}: no operators that could be part of a catalog`);
       }
@@ -93,8 +107,48 @@ export async function buildIndex(
   }
 }
 
+type IndexOutput = readonly ImageOutput[] | { databaseDirectory: string };
+
+/** Reads the destinations of an index. Throws UsageError, and OpmateError IO for a directory. */
+async function getOutput(
+  output: BuildIndexOptions['output'],
+  { workingDirectory }: Session,
+): Promise<IndexOutput> {
+  if ('length' in output || 'databaseDirectory' in output) return output;
+  const { to, save } = output;
+  const target = to === undefined ? undefined : parseTarget(to, workingDirectory);
+  const outputs: ImageOutput[] = target === undefined ? [] : [{ to: target }];
+  if (save === undefined) return outputs;
+  if ((await statIfPresent(save))?.isDirectory() === true) {
+    throw new OpmateError('IO', `${save}: is a directory`, {
+      file: save,
+      hint: 'specify a file for the archive, or write only the database with request.databaseDirectory',
+    });
+  }
+  const isRegistry = target?.transport === 'docker';
+  const name = isRegistry ? `${target.registry}/${target.repository}:${target.tag}` : undefined;
+  outputs.push({ to: { transport: 'docker-archive', text: `docker-archive:${save}`, path: save }, name });
+  return outputs;
+}
+
+function parseTarget(text: string, workingDirectory: string): Reference {
+  const target = text.startsWith('file://')
+    ? requireReference(locateTarget(parseImageLocation(text), workingDirectory))
+    : parseTargetReference(text);
+  if (target.digest !== undefined)
+    throw invalidValue('request.to', text, 'names a digest', { hint: 'specify a tag to push to' });
+  if (target.transport === 'docker-archive')
+    throw invalidValue('request.to', text, 'an archive cannot be pushed to', {
+      hint: 'use request.save FILE',
+    });
+  if (target.tag !== undefined) return target;
+  if (target.transport === 'docker')
+    throw invalidValue('request.to', text, 'missing tag', { hint: `add a tag, e.g. ${text}:latest` });
+  return { ...target, tag: 'latest' };
+}
+
 /** Checks before anything is downloaded that the output has a place. */
-async function checkOutput(output: BuildIndexOptions['output']): Promise<void> {
+async function checkOutput(output: IndexOutput): Promise<void> {
   if (!('databaseDirectory' in output)) {
     for (const item of output) await checkImageOutput(item);
     return;
@@ -126,7 +180,7 @@ function getLabel(source: OperatorSource): string {
     case 'bundles':
       return count(source.references.length, 'bundle');
     case 'namespace':
-      return source.namespace.label;
+      return getAppRegistryNamespace(source).label;
     case 'configmap':
       return source.file;
     case 'cluster':

@@ -3,7 +3,11 @@ import { type ObjectId, describeId } from '../../cluster/objects.js';
 import { OpmateError } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { labelFault, subdomainFault } from '../../kube/names.js';
-import { type AppRegistryNamespace, loadAppRegistryNamespace } from '../../source/app-registry.js';
+import {
+  type AppRegistryNamespace,
+  loadAppRegistryNamespace,
+  parseAppRegistryNamespace,
+} from '../../source/app-registry.js';
 import type { Session } from '../../source/session.js';
 import { loadAppRegistry } from '../../sqlite/legacy/appregistry.js';
 import { loadConfigMap, loadConfigMapObject } from '../../sqlite/legacy/configmap.js';
@@ -24,8 +28,17 @@ export type ManifestSource =
   | { kind: 'cluster'; configMap: string; namespace: string; cluster?: ClusterOptions | undefined }
   /** Directory of archives that were downloaded from an app registry. */
   | { kind: 'archives'; directory: string }
-  /** Namespace of an app registry, with the token that is sent verbatim. */
-  | { kind: 'namespace'; namespace: AppRegistryNamespace; token?: string | undefined };
+  /** Namespace of an app registry: `[HOST[/PATH]/]NAMESPACE`, default host `quay.io/cnr`. */
+  | {
+      kind: 'namespace';
+      namespace: string;
+      /** URL of the app registry; takes precedence over the host. */
+      endpoint?: string | undefined;
+      /** Use plain HTTP for an address without scheme; default false. */
+      useHttp?: boolean | undefined;
+      /** Token, which is sent verbatim. */
+      token?: string | undefined;
+    };
 
 /** Options of `loadManifests`. */
 export interface LoadManifestsOptions {
@@ -45,31 +58,43 @@ export async function loadManifests(
   session: Session,
   { permissive, name }: LoadManifestsOptions = {},
 ): Promise<LoadReport> {
-  // Read before the transaction: a cluster may be slow.
-  const liveConfigMap = source.kind === 'cluster' ? await readConfigMap(source, session) : undefined;
-  const load = (database: Database): Promise<LoadReport> => {
-    switch (source.kind) {
-      case 'manifests':
-        return loadPackageManifests(database, source.directory, session, { permissive });
-      case 'configmap':
-        return loadConfigMap(database, source.file, session, { permissive });
-      case 'cluster': {
-        const label = describeId(getConfigMapId(source));
-        return loadConfigMapObject(database, liveConfigMap ?? {}, session, { permissive, label });
-      }
-      case 'archives':
-        return loadAppRegistry(database, source.directory, session, { permissive });
-      case 'namespace':
-        return loadAppRegistryNamespace(database, source.namespace, session, {
-          permissive,
-          token: source.token,
-        });
-    }
-  };
+  const load = await prepareLoad(source, session, { permissive });
   return editDatabase(file, { create: true, name, signal: session.signal }, load);
 }
 
+/** Returns what loads a source in a transaction; a cluster, which may be slow, is read before it. */
+async function prepareLoad(
+  source: ManifestSource,
+  session: Session,
+  { permissive }: Pick<LoadManifestsOptions, 'permissive'>,
+): Promise<(database: Database) => Promise<LoadReport>> {
+  switch (source.kind) {
+    case 'manifests':
+      return (database) => loadPackageManifests(database, source.directory, session, { permissive });
+    case 'configmap':
+      return (database) => loadConfigMap(database, source.file, session, { permissive });
+    case 'cluster': {
+      const label = describeId(getConfigMapId(source));
+      const configMap = await readConfigMap(source, session);
+      return (database) => loadConfigMapObject(database, configMap, session, { permissive, label });
+    }
+    case 'archives':
+      return (database) => loadAppRegistry(database, source.directory, session, { permissive });
+    case 'namespace': {
+      const namespace = getAppRegistryNamespace(source);
+      const options = { permissive, token: source.token };
+      return (database) => loadAppRegistryNamespace(database, namespace, session, options);
+    }
+  }
+}
+
 type ClusterSource = Extract<ManifestSource, { kind: 'cluster' }>;
+type NamespaceSource = Extract<ManifestSource, { kind: 'namespace' }>;
+
+/** Returns the namespace of a source. Throws UsageError. */
+export function getAppRegistryNamespace({ namespace, ...options }: NamespaceSource): AppRegistryNamespace {
+  return parseAppRegistryNamespace(namespace, options);
+}
 
 /** Returns the identity of the ConfigMap of a source. */
 export function getConfigMapId({ configMap: name, namespace }: ClusterSource): ObjectId {

@@ -2,12 +2,15 @@ import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
 import { onAbort, openTogether, withOpen } from '../../core/concurrency.js';
 import { OpmateError, UsageError, throwIfCancelled } from '../../core/errors.js';
+import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import { openCatalogQueries } from '../../serve/grpc/catalog-queries.js';
 import type { RegistryQueries } from '../../serve/grpc/registry-queries.js';
 import { type SharedReader, shareReading } from '../../catalog/shared-reading.js';
 import type { Session } from '../../source/session.js';
+import type { LoadReport } from '../../sqlite/legacy/manifest-loader.js';
 import type { ViewedCatalog } from '../../view/catalog-view.js';
 import { openCatalog, withCatalog } from '../open-catalog.js';
+import type { ManifestSource } from '../indexes/load-manifests.js';
 import type { GrpcServerOptions } from './grpc-server.js';
 import type { HttpAddress, HttpServerOptions } from './http-server.js';
 
@@ -82,21 +85,50 @@ async function settleAll<T extends readonly unknown[]>(works: T): Promise<{ [K i
   }) as { [K in keyof T]: Awaited<T[K]> };
 }
 
+/** Options of `serveIndex`. */
+export interface ServeIndexOptions {
+  /** gRPC registry API of OLM v0. */
+  grpc: GrpcServerOptions;
+  /** Name of the index in messages; default its path. */
+  name?: string | undefined;
+  /** Load what is valid of package manifests and report the rest; default false. */
+  permissive?: boolean | undefined;
+  /** Called when the index of package manifests is complete, before it is served. */
+  onLoaded?: ((report: LoadReport) => void) | undefined;
+}
+
 /**
- * Serves the file of a sqlite index over gRPC until it is closed or the signal of the session fires; the file is never
- * changed. Throws OpmateError.
+ * Serves the file of a sqlite index, or an index of package manifests, over gRPC until it is closed or the signal of the
+ * session fires; the file is never changed. Throws OpmateError, and ManifestsError as `loadManifests` does.
  */
 export async function serveIndex(
-  file: string,
+  index: string | ManifestSource,
   session: Session,
-  { grpc, name = file }: { grpc: GrpcServerOptions; name?: string | undefined },
+  options: ServeIndexOptions,
 ): Promise<Pick<CatalogServer, 'close'> & { grpcPort: number }> {
   return openTogether(session.signal, async (opened) => {
+    const file = typeof index === 'string' ? index : await loadIndex(index, session, options, opened);
+    const { grpc, name = file } = options;
     const { openSqliteQueries } = await import('../../serve/grpc/sqlite-queries.js');
     const queries = await openSqliteQueries(file, session, { name });
     opened.push(queries);
     return { grpcPort: await startGrpc(queries, name, session, grpc, opened) };
   });
+}
+
+/** Loads package manifests into an index that exists as long as it is served; returns its file. */
+async function loadIndex(
+  source: ManifestSource,
+  session: Session,
+  { permissive, onLoaded }: ServeIndexOptions,
+  opened: Opened,
+): Promise<string> {
+  const { loadManifests } = await import('../indexes/load-manifests.js');
+  const temporary = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
+  opened.push({ close: () => temporary.remove() });
+  const file = path.join(temporary.path, 'index.db');
+  onLoaded?.(await loadManifests(file, source, session, { permissive }));
+  return file;
 }
 
 /**

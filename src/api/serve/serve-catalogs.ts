@@ -12,7 +12,7 @@ import { type CatalogSet, createCatalogSet } from '../../serve/catalogs/catalog-
 import { createCatalogStatus } from '../../serve/catalogs/catalog-status.js';
 import { watchManifests } from '../../serve/catalogs/catalog-watch.js';
 import type { KeeperClock } from '../../serve/catalogs/kept-catalog.js';
-import { type SecretHosts, getCredentials, readSecrets } from '../../source/secrets.js';
+import { type SecretHosts, getCredentials, parseSecretHosts, readSecrets } from '../../source/secrets.js';
 import { type Session, withChanges } from '../../source/session.js';
 import { drawRandom } from '../own-process.js';
 import type { GrpcServerOptions } from './grpc-server.js';
@@ -33,8 +33,8 @@ export interface ServeCatalogsOptions {
   isStorageOptional?: boolean | undefined;
   /** Directory of manifests of Secrets for Git and HTTP sources. */
   secrets?: string | undefined;
-  /** Hosts of Secrets without annotations. */
-  secretHosts?: SecretHosts | undefined;
+  /** Hosts of Secrets without annotations, as `[NAMESPACE/]NAME=HOST`. */
+  secretHosts?: readonly string[] | undefined;
 }
 
 /** Served catalogs. `close` finishes requests in progress. */
@@ -59,6 +59,7 @@ export async function serveCatalogs(
   options: ServeCatalogsOptions,
 ): Promise<ServedCatalogSet> {
   const { logger, now, signal } = session;
+  const hosts = parseSecretHosts(options.secretHosts ?? []);
   const held = createCatalogSet();
   const statuses = (root: string) =>
     keeper.getRecords().map((record) => createCatalogStatus(record, `${root}/catalogs/${record.name}`));
@@ -70,7 +71,7 @@ export async function serveCatalogs(
     held,
     storage,
     origins: withChanges(session, { connect: session.connectAnew }),
-    credentials: credentialsIn(options, session),
+    credentials: credentialsIn(options, hosts, session),
     clock,
     random: drawRandom,
     logger,
@@ -111,7 +112,8 @@ export async function serveCatalogs(
 
 /** Reads the Secrets anew for each request, so that credentials can be replaced while the server runs. */
 function credentialsIn(
-  { secrets, secretHosts: hosts }: Pick<ServeCatalogsOptions, 'secrets' | 'secretHosts'>,
+  { secrets }: Pick<ServeCatalogsOptions, 'secrets'>,
+  hosts: SecretHosts,
   { workingDirectory, followLinks }: Session,
 ): KeeperOptions['credentials'] {
   if (secrets === undefined) return undefined;

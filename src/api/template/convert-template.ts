@@ -1,6 +1,4 @@
 import { type MetasOptions, readMetas } from '../../catalog/catalog.js';
-import { LineCounter, type OpenFile } from '../../catalog/documents.js';
-import { openFile } from '../../catalog/file-access.js';
 import { readLocated } from '../../catalog/locate.js';
 import type { Meta } from '../../catalog/meta.js';
 import { type ConvertedType, TemplateConversion } from '../../catalog/template/convert.js';
@@ -14,6 +12,7 @@ import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import { isArchive } from '../../source/content/file-kind.js';
 import type { CatalogOutput } from '../catalog-output.js';
 import { requireCatalog } from '../open-catalog.js';
+import { type TemplateInput, isStream, openInput } from './template-input.js';
 
 /** Options of `convertToTemplate`. */
 export interface ConvertToTemplateOptions extends Pick<CatalogOutput, 'format'> {
@@ -36,11 +35,10 @@ interface OpenedBlobs {
 }
 
 /**
- * Creates a template that renders to a catalog: a file of blobs, by name or one that is open and stays open, or any
- * reference of a catalog. Throws OpmateError with every blob that cannot be converted, with file and line.
+ * Creates a template that renders to a catalog: a file or stream of blobs, or any reference of a catalog. Throws OpmateError with every blob that cannot be converted, with file and line.
  */
 export async function convertToTemplate(
-  input: string | OpenFile,
+  input: TemplateInput,
   session: Session,
   options: ConvertToTemplateOptions = {},
 ): Promise<ConvertedTemplate> {
@@ -65,12 +63,14 @@ export async function convertToTemplate(
   }
 }
 
-async function openBlobs(input: string | OpenFile, session: Session): Promise<OpenedBlobs> {
-  if (typeof input !== 'string') return blobsOfFile(input, () => Promise.resolve());
-  if (await isStream(input)) {
-    const handle = await openFile(input, input);
-    const { size } = await handle.stat();
-    return blobsOfFile({ handle, label: input, size }, () => handle.close());
+async function openBlobs(input: TemplateInput, session: Session): Promise<OpenedBlobs> {
+  if (typeof input !== 'string' || (await isStream(input)) || (await isFileOfBlobs(input))) {
+    const opened = await openInput(input, session);
+    return {
+      metas: (options) => readMetas(opened, options),
+      lineOf: ({ offset }) => opened.lineOf(offset),
+      close: () => opened.close(),
+    };
   }
   const { catalog, close } = await requireCatalog(await openSource(input, session, catalogsOnly), input);
   return {
@@ -80,17 +80,8 @@ async function openBlobs(input: string | OpenFile, session: Session): Promise<Op
   };
 }
 
-function blobsOfFile(file: OpenFile, close: () => Promise<void>): OpenedBlobs {
-  const counter = new LineCounter(file.label);
-  return {
-    metas: (options) => readMetas(file, options),
-    lineOf: ({ offset }) => counter.lineOf(file.handle, offset),
-    close,
-  };
-}
-
 /** Reports whether a reference is a file of documents. Throws OpmateError for a missing path. */
-async function isStream(reference: string): Promise<boolean> {
+async function isFileOfBlobs(reference: string): Promise<boolean> {
   const stats = await statIfPresent(reference);
   if (stats === undefined && !/[:@]/.test(reference)) {
     throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: reference });

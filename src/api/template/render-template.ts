@@ -1,7 +1,6 @@
 import { keepOpen } from '../../core/concurrency.js';
 import type { Assembly } from '../../catalog/assemble.js';
-import { type OpenFile } from '../../catalog/documents.js';
-import { openFile } from '../../catalog/file-access.js';
+import type { OpenFile } from '../../catalog/documents.js';
 import { readTemplate } from '../../catalog/template/read.js';
 import type { TemplateType } from '../../catalog/template/template.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
@@ -11,6 +10,7 @@ import type { CatalogFacts } from '../../model/facts.js';
 import type { Session } from '../../source/session.js';
 import { renderTemplateCatalog } from '../../source/template.js';
 import { type CatalogOutput, resolveOutput } from '../catalog-output.js';
+import { type TemplateInput, openInput } from './template-input.js';
 
 /** Options of `renderTemplate`. */
 export interface RenderTemplateOptions extends CatalogOutput {
@@ -32,23 +32,22 @@ export interface RenderedTemplate {
 }
 
 /**
- * Renders a template of any type as a catalog: a file by name, or one that is open and stays open until the result is
- * closed. Every image that is unavailable is reported. Throws OpmateError with file and line.
+ * Renders a template of any type as a catalog. Every image that is unavailable is reported. Throws OpmateError with file
+ * and line.
  */
 export async function renderTemplate(
-  input: string | OpenFile,
+  input: TemplateInput,
   session: Session,
   options: RenderTemplateOptions = {},
 ): Promise<RenderedTemplate> {
-  if (typeof input !== 'string') return renderOpen(input, session, options);
-  return keepOpen(openFile(input, input), async (handle) => {
-    const { size } = await handle.stat();
-    const rendered = await renderOpen({ handle, label: input, size }, session, options);
+  const output = resolveOutput(options);
+  return keepOpen(openInput(input, session), async (opened) => {
+    const { close, ...rendered } = await renderOpen(opened, session, options.type, output);
     return {
       ...rendered,
       close: async () => {
-        await rendered.close();
-        await handle.close();
+        await close();
+        await opened.close();
       },
     };
   });
@@ -57,9 +56,9 @@ export async function renderTemplate(
 async function renderOpen(
   input: OpenFile,
   session: Session,
-  { type, ...output }: RenderTemplateOptions,
+  type: TemplateType | undefined,
+  { format, migrationLevel }: ReturnType<typeof resolveOutput>,
 ): Promise<RenderedTemplate> {
-  const { format, migrationLevel } = resolveOutput(output);
   const template = await readTemplate(input, type, session);
   const warnings: Diagnostic[] = [];
   for (const warning of template.warnings) {

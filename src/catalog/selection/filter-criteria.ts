@@ -40,6 +40,13 @@ export function parseInstalled(text: string): string {
 /** Maximum of `latest`. */
 export const maxCount = 1_000_000;
 
+/** Parses a value of `latest`. */
+export function parseCount(text: string): number {
+  const count = /^\d{1,16}$/.test(text) ? Number(text) : 0;
+  if (count >= 1 && count <= maxCount) return count;
+  throw new OpmateError('INVALID', `expected an integer from 1 to ${maxCount}`);
+}
+
 const maxMonths = 1200;
 
 /** Parses a date, or a number of months before `today`. */

@@ -1,9 +1,6 @@
 import { buildCatalogImage } from '../../api/images/build-catalog-image.js';
 import { requireReferrers } from '../../api/images/image-output.js';
-import { defaultCatalogBase } from '../../catalog/dockerfile.js';
 import { invalidValue } from '../../core/errors.js';
-import { formatPlatform, parsePlatform } from '../../oci/image/platform.js';
-import type { Platform } from '../../oci/image/types.js';
 import { endWithFindings } from '../bundle/findings.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, list, repeated, text } from '../command/flags.js';
@@ -28,9 +25,11 @@ export const command = defineCommand({
   arguments: [argument('<directory>', 'catalog directory')],
   flags: {
     ...imageOutputFlags,
-    baseImage: text('image', `base image with opm, or scratch (default: ${defaultCatalogBase})`, {
-      short: 'i',
-    }),
+    baseImage: text(
+      'image',
+      'base image with opm, or scratch (default: quay.io/operator-framework/opm:latest)',
+      { short: 'i' },
+    ),
     platforms: list('os/arch', 'platforms to build for (default: all platforms of the base image)', {
       excludes: ['platform'],
     }),
@@ -55,11 +54,10 @@ export const command = defineCommand({
     const signingKey = await readSignBy(options, context, planned);
     if (options.sbom) requireReferrers('--sbom', planned, 'an SBOM');
     const outputs = planned.map((output) => ({ ...output, signingKey }));
-    const platforms = findPlatforms(options.platforms);
     const labels = parseLabels(options.extraLabels ?? []);
     const created = options.created === undefined ? undefined : parseTime(options.created);
     const { logger } = session;
-    const { baseImage, cache, sbom, skipValidation } = options;
+    const { baseImage, platforms, cache, sbom, skipValidation } = options;
     const { images, files, findings } = await buildCatalogImage(directory, session, {
       outputs,
       platforms,
@@ -77,7 +75,7 @@ export const command = defineCommand({
     });
     const [first] = images;
     if (first === undefined) return endWithFindings({ context, session }, findings);
-    const all = first.platforms.map(formatPlatform).join(', ');
+    const all = first.platforms.join(', ');
     const built = `built ${count(first.platforms.length, 'image')} from ${count(files, 'file')}: ${all}`;
     const next = nextAfterImage({ to: first.to }, (image) => `opmate serve ${image}`, options);
     reportEnding(logger, [built, ...images.map(describeOutput)], next);
@@ -85,12 +83,6 @@ export const command = defineCommand({
     return exitCodes.done;
   },
 });
-
-function findPlatforms(platforms: readonly string[] | undefined): Platform[] | undefined {
-  if (platforms === undefined) return undefined;
-  const chosen = platforms.map((text) => parsePlatform(text));
-  return [...new Map(chosen.map((item) => [formatPlatform(item), item])).values()];
-}
 
 /** Checks an RFC 3339 time. Throws UsageError. */
 function parseTime(text: string): string {

@@ -5,7 +5,6 @@ import { allowMissing, outputFormat } from '../command/shared-flags.js';
 import { encodeFinding, formatFindingText } from '../reports/option-words.js';
 import { printable } from '../printable.js';
 import { diffCatalogs, findBreaking } from '../../api/diff-catalogs.js';
-import { isSameCatalog } from '../../catalog/diff/diff.js';
 import { diffMarkdown, diffText } from './diff-text.js';
 import { exitCodes } from '../exit-codes.js';
 import { encodeData } from '../reports/encode-data.js';
@@ -41,7 +40,7 @@ export const command = defineCommand({
       await writePieces(context, session, [data]);
       return changes.length === 0 ? exitCodes.done : exitCodes.findings;
     }
-    const diff = await diffCatalogs(from, to, session, compared);
+    const { diff, isSame } = await diffCatalogs(from, to, session, compared);
     const text =
       output === 'json'
         ? encodeData(diff, output)
@@ -49,6 +48,6 @@ export const command = defineCommand({
           ? diffMarkdown(diff)
           : diffText(diff);
     await writePieces(context, session, text);
-    return isSameCatalog(diff) ? exitCodes.done : exitCodes.findings;
+    return isSame ? exitCodes.done : exitCodes.findings;
   },
 });

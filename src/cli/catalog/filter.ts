@@ -1,21 +1,17 @@
 import { withOpen } from '../../core/concurrency.js';
 import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, grouped, requiredUnless, text } from '../command/flags.js';
+import { flag, grouped, requiredUnless, text } from '../command/flags.js';
 import { migrateLevel, outputFormat } from '../command/shared-flags.js';
 import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
-import { type CatalogFilter, emptyFilter } from '../../catalog/selection/catalog-filter.js';
 import { filterCatalog } from '../../api/filter-catalog.js';
 import type { CatalogSelection } from '../../catalog/selection/selection.js';
 import { writeError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { withoutCredentials } from '../../core/reference.js';
-import { resolveMigrationLevel } from '../../model/migrations.js';
-import { requireEmptyDirectory } from '../../files/fill-directory.js';
 import { replaceFiles, resolveReplacedFile } from '../../files/replace-file.js';
-import { readFilterFile } from '../../catalog/selection/filter-file.js';
-import { addFilterFlags, filterFlags } from './filter-request.js';
+import { filterFlags, getFilterRequest } from './filter-request.js';
 import { type FilterReport, filterReport, filterText } from './filter-text.js';
 import type { CommandContext } from '../context.js';
 import { readTextInput } from '../input.js';
@@ -73,22 +69,25 @@ export const command = defineCommand({
   async runInSession({ context, args: [reference], options, session }) {
     const { to: directory, output, dryRun, report: reportFile, migrateLevel } = options;
     const format = output ?? 'json';
-    resolveMigrationLevel(migrateLevel ?? '');
-    const filter = await readFilter(context, options);
     const isForStdout = directory === undefined || directory === '-';
-    if (!isForStdout && !dryRun) await requireEmptyDirectory(directory);
     if (reportFile !== undefined) await requirePlace(reportFile);
-    await withOpen(filterCatalog(reference, filter, session), async (filtered) => {
+    const request = {
+      ...getFilterRequest(options),
+      document: options.filter === undefined ? undefined : await readTextInput(options.filter, context),
+      directory: isForStdout || dryRun ? undefined : directory,
+      format,
+      migrateLevel,
+    };
+    await withOpen(filterCatalog(reference, session, request), async (filtered) => {
       logSelection(filtered.selection, session);
       const shown = withoutCredentials(reference);
       const report = filterReport(shown, filtered.before, filtered.selection);
-      const made = { format, migrateLevel };
       const writeOutput = async (): Promise<void> => {
         if (dryRun) await writeDryRun(context, report, output, session);
         else if (isForStdout) {
-          await writePieces(context, session, filtered.write(made));
+          await writePieces(context, session, filtered.write());
         } else {
-          await filtered.writeDirectory(directory, made);
+          await filtered.writeDirectory(directory);
           const { facts, packages } = filtered.selection;
           const kept = `${packages.length} of ${count(filtered.before.packages.length, 'package')}`;
           const bundles = `${facts.bundles.length} of ${count(filtered.before.bundles.length, 'bundle')}`;
@@ -113,18 +112,6 @@ async function requirePlace(file: string): Promise<void> {
   await access(path.dirname(target), constants.W_OK).catch((error: unknown) => {
     throw writeError(file, error, { file });
   });
-}
-
-async function readFilter(
-  context: CommandContext,
-  options: FlagValues<typeof flags>,
-): Promise<CatalogFilter> {
-  const { filter: file } = options;
-  const today = context.now();
-  const input = file === undefined ? undefined : await readTextInput(file, context);
-  const filter = input === undefined ? emptyFilter() : readFilterFile(input.text, input.file, today);
-  addFilterFlags(filter, options, today);
-  return filter;
 }
 
 /** Logs the bundles kept in addition to the criteria, the changes and the removals. */

@@ -1,16 +1,14 @@
 import { type GatedCatalog, gateCatalog } from '../../api/gate-catalog.js';
-import { parseGateProfile } from '../../catalog/gate/profile-file.js';
 import { gateNames } from '../../catalog/gate/gate.js';
 import { parseOpenShiftVersion } from '../../core/openshift-version.js';
 import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
 import { encodeFinding } from '../reports/option-words.js';
-import { decodeFile } from '../../document/document.js';
 import { asJson } from '../../document/json.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { choice, grouped, list, parsed, text } from '../command/flags.js';
 import { allowMissing, outputFormat } from '../command/shared-flags.js';
 import { exitCodes } from '../exit-codes.js';
-import { readInput } from '../input.js';
+import { readTextInput } from '../input.js';
 import { writeAll } from '../output.js';
 import { count, printable } from '../printable.js';
 import { encodeData } from '../reports/encode-data.js';
@@ -60,10 +58,7 @@ export const command = defineCommand({
       profile: file,
       gate: gates,
     } = options;
-    const profile =
-      file === undefined
-        ? undefined
-        : parseGateProfile(decodeFile(await readInput(file, context), file), file);
+    const profile = file === undefined ? undefined : await readTextInput(file, context);
     const hasProbe = probe === undefined ? undefined : probe === 'present';
     const gated = await gateCatalog(fragment, session, {
       against,

@@ -1,7 +1,6 @@
-import path from 'node:path';
-import { type ServedCatalogs, serverNotFound } from '../../api/served/catalog-statuses.js';
+import type { ServedCatalogs } from '../../api/served/catalog-statuses.js';
+import { listStorages, requireStorage } from '../../api/served/server-storage.js';
 import { UsageError } from '../../core/errors.js';
-import { readdirIfPresent, statIfPresent } from '../../files/file-status.js';
 import { type FlagValues, grouped, text } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import { getStorage, getStorages } from '../serve/storage.js';
@@ -25,14 +24,12 @@ async function findStorage(context: CommandContext, options: ServerChoice): Prom
   const { storage, catalogs } = options;
   if (storage !== undefined || catalogs !== undefined) {
     const directory = getStorage(context, { storage, catalogs: catalogs ?? '' });
-    if ((await statIfPresent(directory)) === undefined) throw serverNotFound(directory);
+    await requireStorage(directory);
     return directory;
   }
   const root = getStorages(context);
-  const names = await readdirIfPresent(root);
-  const [only, ...more] = names.filter((name) => /^[0-9a-f]{16}$/.test(name));
-  if (only !== undefined && more.length === 0) return path.join(root, only);
-  if (only === undefined) throw serverNotFound(root);
+  const [only, ...others] = await listStorages(root);
+  if (others.length === 0) return only;
   throw new UsageError('several catalog servers found', {
     subject: root,
     hint: 'select one with --catalogs, --storage or --url',

@@ -4,7 +4,6 @@ import { formatFindingText } from '../reports/option-words.js';
 import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { getObject, getObjects, getText } from '../../document/json-fields.js';
-import { getName } from '../../kube/object.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, grouped, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
@@ -61,7 +60,7 @@ function formatStatuses(statuses: readonly JsonObject[], output: 'table' | 'json
 function table(statuses: readonly JsonObject[]): string {
   const header = ['NAME', 'SERVING', 'PROGRESSING', 'LAST UNPACKED', 'CONTENT', 'RESOLVED', 'MESSAGE'];
   const rows = statuses.map((value) => [
-    getName(value),
+    getObjectName(value),
     shownCondition(findCondition(value, 'Serving')),
     shownCondition(findCondition(value, 'Progressing')),
     getText(value, 'status', 'lastUnpacked') || '-',
@@ -82,7 +81,7 @@ function formatProblems(status: JsonObject): string {
   const problems = readProblems(status);
   if (problems.length < 2) return '';
   const lines = problems.map((problem) => `  ${printableLine(formatFindingText(problem))}\n`);
-  return `${getName(status)}: ${count(problems.length, 'problem')}\n${lines.join('')}`;
+  return `${getObjectName(status)}: ${count(problems.length, 'problem')}\n${lines.join('')}`;
 }
 
 function readProblems(status: JsonObject): Diagnostic[] {
@@ -119,10 +118,14 @@ function findResolvedRef(status: JsonObject): string | undefined {
   return member && getText(member, 'ref');
 }
 
+function getObjectName(value: JsonObject): string {
+  return getText(value, 'metadata', 'name');
+}
+
 function requireNamed(all: readonly JsonObject[], name: string): JsonObject {
-  const status = all.find((value) => getName(value) === name);
+  const status = all.find((value) => getObjectName(value) === name);
   if (status !== undefined) return status;
   throw new OpmateError('NOT_FOUND', `${name}: no such catalog`, {
-    hint: all.length === 0 ? undefined : `use one of ${all.map(getName).join(', ')}`,
+    hint: all.length === 0 ? undefined : `use one of ${all.map(getObjectName).join(', ')}`,
   });
 }

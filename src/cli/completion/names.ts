@@ -1,12 +1,8 @@
-import { stat } from 'node:fs/promises';
-import path from 'node:path';
-import { DirectoryCatalog } from '../../catalog/catalog.js';
-import { listCatalogFiles } from '../../catalog/walk.js';
-import { type CancelOptions, withOpen } from '../../core/concurrency.js';
+import { findNames } from '../../api/selection/find-names.js';
+import type { CancelOptions } from '../../core/concurrency.js';
 import { sortedByBytes } from '../../core/order.js';
-import { schemas } from '../../model/declarative-config.js';
-import { recalledNames } from './cache.js';
 import type { CommandContext } from '../context.js';
+import { recalledNames } from './cache.js';
 import type { WantedName } from './words.js';
 
 /** Matches printable names that need no quotes in a shell. */
@@ -22,17 +18,12 @@ export async function namesFor(
   { signal }: CancelOptions,
 ): Promise<string[]> {
   const names = new Set<string>();
-  const search: Search = {
-    ...wanted,
-    signal,
-    add: (name) => {
-      if (plainName.test(name) && name.startsWith(wanted.typed)) names.add(name);
-    },
-    isWanted: (name) => wanted.packages.length === 0 || wanted.packages.includes(name),
+  const add = (name: string): void => {
+    if (plainName.test(name) && name.startsWith(wanted.typed)) names.add(name);
   };
   for (const reference of wanted.catalogs) {
     try {
-      await addNames(reference, search, context);
+      await addNames(reference, wanted, add, context, signal);
     } catch {
       // Errors are reported when the command runs.
     }
@@ -40,77 +31,21 @@ export async function namesFor(
   return sortedByBytes(names);
 }
 
-interface Search extends WantedName, CancelOptions {
-  add(name: string): void;
-  /** Reports whether channels of a package are wanted. */
-  isWanted(packageName: string): boolean;
-}
-
-async function addNames(reference: string, search: Search, context: CommandContext): Promise<void> {
+async function addNames(
+  reference: string,
+  { kind, packages }: WantedName,
+  onName: (name: string) => void,
+  context: CommandContext,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   // Some options take NAME=REFERENCE, or settings after a comma.
   const plain = reference.replace(/^[A-Za-z0-9._-]+=/, '').replace(/,.*$/s, '');
   for (const name of new Set([reference, plain])) {
-    if (/^https?:\/\//.test(name)) return addServed(name, search);
-    const directory = path.resolve(context.workingDirectory, name);
-    const status = await stat(directory).catch(() => undefined);
-    if (status?.isDirectory() === true) return addFromDirectory(directory, search);
-    if (status?.isFile() === true) return addFromDatabase(directory, search);
+    if (await findNames(name, { kind, packages, onName, signal }, context)) return;
     const recalled = await recalledNames(context, name);
     for (const [packageName, channels] of recalled ?? []) {
-      if (search.kind === 'package') search.add(packageName);
-      else if (search.isWanted(packageName)) channels.forEach(search.add);
-    }
-  }
-}
-
-async function addServed(url: string, { kind, add, isWanted, signal }: Search): Promise<void> {
-  const { HttpCatalogClient } = await import('../../client/http-catalog-client.js');
-  await withOpen(new HttpCatalogClient(url.replace(/\/+$/, ''), { maxAttempts: 1 }), async (client) => {
-    if (kind === 'package') (await client.listPackages({ signal })).forEach(add);
-    else {
-      for await (const blob of client.metas({ schema: schemas.channel }, { signal })) {
-        if (blob.kind === 'channel' && isWanted(blob.blob.package)) add(blob.blob.name);
-      }
-    }
-  });
-}
-
-async function addFromDatabase(file: string, { kind, add, isWanted }: Search): Promise<void> {
-  const { openDatabase } = await import('../../sqlite/schema/database.js');
-  const { IndexQueries } = await import('../../sqlite/read/queries.js');
-  await withOpen(openDatabase(file, { access: 'read' }), (database) => {
-    for (const { name, channels } of new IndexQueries(database).packages()) {
-      if (kind === 'package') add(name);
-      else if (isWanted(name)) channels.forEach((channel) => add(channel.name));
-    }
-  });
-}
-
-/**
- * Adds names from a catalog directory. With a directory per package, it reads only the start of each package, or one
- * package.
- */
-async function addFromDirectory(root: string, search: Search): Promise<void> {
-  const { kind, packages, add, isWanted, signal } = search;
-  const files = await listCatalogFiles(root, '');
-  const tops = new Set(files.map(({ label }) => label.split('/')));
-  const folders = sortedByBytes(new Set([...tops].map(([first]) => first as string)));
-  const isFlat = [...tops].some((parts) => parts.length === 1);
-  const ofPackages = packages.filter((name) => plainName.test(name) && folders.includes(name));
-  let from = folders;
-  if (isFlat) from = ['.'];
-  else if (kind === 'channel' && ofPackages.length > 0) from = ofPackages;
-  for (const folder of from) {
-    const catalog = new DirectoryCatalog(path.join(root, folder));
-    const options = { signal, withoutManifests: true, onFault: () => undefined };
-    for await (const meta of catalog.metas(options)) {
-      if (kind === 'package' && meta.schema === schemas.package) {
-        add(meta.name);
-        if (meta.name === folder) break;
-      }
-      if (kind === 'channel' && meta.schema === schemas.channel && isWanted(meta.package)) {
-        add(meta.name);
-      }
+      if (kind === 'package') onName(packageName);
+      else if (packages.length === 0 || packages.includes(packageName)) channels.forEach(onName);
     }
   }
 }

@@ -1,7 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { catalogForms } from '../../api/open-catalog.js';
-import { parsed } from '../command/flags.js';
-import { parseNamedRange } from '../../catalog/selection/filter-criteria.js';
+import { text } from '../command/flags.js';
 import { channelListFlags, printList } from './table.js';
 
 /** `opmate list bundles`. */
@@ -13,7 +12,7 @@ export const command = defineCommand({
   ],
   flags: {
     ...channelListFlags,
-    version: parsed('range', 'list only versions in a range; see "opmate help versions"', parseNamedRange, {
+    version: text('range', 'list only versions in a range; see "opmate help versions"', {
       group: 'Selection',
     }),
   },

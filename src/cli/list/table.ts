@@ -1,5 +1,4 @@
 import { type CatalogRows, listCatalog } from '../../api/list-catalog.js';
-import type { Criteria } from '../../catalog/selection/catalog-filter.js';
 import { rememberNames } from '../completion/cache.js';
 import type { CommandContext } from '../context.js';
 import { type FlagValues, list } from '../command/flags.js';
@@ -21,7 +20,7 @@ export const channelListFlags = {
 };
 
 type ListOptions = FlagValues<typeof listFlags> &
-  Partial<FlagValues<typeof channelListFlags>> & { version?: Criteria['versions'] };
+  Partial<FlagValues<typeof channelListFlags>> & { version?: string | undefined };
 
 /** Prints the packages, channels or bundles of a catalog. Throws INVALID for an invalid catalog. */
 export async function printList<K extends keyof CatalogRows>(
@@ -35,7 +34,7 @@ export async function printList<K extends keyof CatalogRows>(
   const rows = await listCatalog(reference, kind, session, {
     packages: [...(packageName ? [packageName] : []), ...(options.package ?? [])],
     channels: options.channel,
-    versions: options.version,
+    versionRange: options.version,
     onFacts: (facts) => rememberNames(context, reference, facts),
   });
   const { header, cells } = tables[kind];

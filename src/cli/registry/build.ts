@@ -1,15 +1,8 @@
+import { stat } from 'node:fs/promises';
 import { logError } from '../../core/log.js';
-import {
-  type BuildIndexOptions,
-  type BuiltIndex,
-  type OperatorSource,
-  buildIndex,
-} from '../../api/indexes/build-index.js';
-import type { ImageOutput, StoredImage } from '../../api/images/image-output.js';
-import { invalidValue, OpmateError, UsageError } from '../../core/errors.js';
-import { type Reference, parseTargetReference } from '../../core/reference.js';
-import { statIfPresent } from '../../files/file-status.js';
-import { locateTarget, parseImageLocation, requireReference } from '../../mirror/naming/image-location.js';
+import { type BuiltIndex, type OperatorSource, buildIndex } from '../../api/indexes/build-index.js';
+import type { StoredImage } from '../../api/images/image-output.js';
+import { UsageError } from '../../core/errors.js';
 import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, list, requiredUnless, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
@@ -21,7 +14,7 @@ import { describeOutput, nextAfterImage } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count, shellWord } from '../printable.js';
 import { permissiveFlag } from './database.js';
-import { readAppRegistrySource, reportingProblems } from './manifest-index.js';
+import { getAppRegistrySource, reportingProblems } from './manifest-index.js';
 
 const flags = {
   ...grouped('Input', {
@@ -69,7 +62,8 @@ export const command = defineCommand({
       'opmate registry build --bundles registry.example.com/demo/bundle:v1.0.0,registry.example.com/demo/bundle:v1.1.0 --save . --db-only',
   },
   async runInSession({ context, options, session }) {
-    const output = await parseOutput(context, options);
+    const { to, save, dbOnly } = options;
+    const output = dbOnly ? { databaseDirectory: save as string } : { to, save };
     const source = await readSource(context, options);
     const { permissive, from } = options;
     const { logger } = session;
@@ -113,7 +107,7 @@ async function readSource(context: CommandContext, options: BuildOptions): Promi
   }
   if (bundles !== undefined) {
     const [only] = bundles;
-    const isList = bundles.length === 1 && (await statIfPresent(only as string))?.isFile() === true;
+    const isList = bundles.length === 1 && (await isFile(only as string));
     const plan = await readAddPlan(
       context,
       isList ? { ...options, fromFile: only } : options,
@@ -125,41 +119,11 @@ async function readSource(context: CommandContext, options: BuildOptions): Promi
   if (manifests !== undefined) return { kind: 'manifests', directory: manifests };
   const text = appregistryNamespace as string;
   if (isLocal) return { kind: 'archives', directory: text };
-  return readAppRegistrySource(text, options);
+  return getAppRegistrySource(text, options);
 }
 
-async function parseOutput(
-  context: CommandContext,
-  options: BuildOptions,
-): Promise<BuildIndexOptions['output']> {
-  const { to, save, dbOnly } = options;
-  if (dbOnly) return { databaseDirectory: save as string };
-  const target = to === undefined ? undefined : getTarget(context, to);
-  const outputs: ImageOutput[] = target === undefined ? [] : [{ to: target }];
-  if (save === undefined) return outputs;
-  if ((await statIfPresent(save))?.isDirectory() === true) {
-    throw new OpmateError('IO', `${save}: is a directory`, {
-      file: save,
-      hint: 'specify a file for the archive, or write only the database with --db-only',
-    });
-  }
-  const isRegistry = target?.transport === 'docker';
-  const name = isRegistry ? `${target.registry}/${target.repository}:${target.tag}` : undefined;
-  outputs.push({ to: { transport: 'docker-archive', text: `docker-archive:${save}`, path: save }, name });
-  return outputs;
-}
-
-function getTarget({ workingDirectory }: CommandContext, text: string): Reference {
-  const isFile = text.startsWith('file://');
-  const target = isFile
-    ? requireReference(locateTarget(parseImageLocation(text), workingDirectory))
-    : parseTargetReference(text);
-  if (target.digest !== undefined)
-    throw invalidValue('--to', text, 'names a digest', { hint: 'specify a tag to push to' });
-  if (target.transport === 'docker-archive')
-    throw invalidValue('--to', text, 'an archive cannot be pushed to', { hint: 'use --save FILE' });
-  if (target.tag !== undefined) return target;
-  if (target.transport === 'docker')
-    throw invalidValue('--to', text, 'missing tag', { hint: `add a tag, e.g. ${text}:latest` });
-  return { ...target, tag: 'latest' };
+/** Reports whether a value of `--bundles` is a file with a list. */
+async function isFile(text: string): Promise<boolean> {
+  const stats = await stat(text).catch(() => undefined);
+  return stats?.isFile() === true;
 }

@@ -3,17 +3,9 @@ import { defineCommand } from '../command/declaration.js';
 import { flag, grouped, list, parsed, requiredUnless, text } from '../command/flags.js';
 import { pollInterval } from '../command/values.js';
 import { databaseSummary } from './database.js';
-import path from 'node:path';
 import { findRegistry, listImages } from '../../api/images/list-images.js';
-import { invalidValue, OpmateError } from '../../core/errors.js';
-import { sortedByBytes } from '../../core/order.js';
-import { checkPullSpec } from '../../core/reference.js';
-import { type ImageName, parseImageName, withoutNamespace } from '../../mirror/naming/image-name.js';
-import { parseImageLocation } from '../../mirror/naming/image-location.js';
-import { writeOutputFiles } from '../../mirror/output-files.js';
+import { type MappedImages, mapCatalogImages, writeMirrorManifests } from '../../api/images/map-images.js';
 import type { ImageList } from '../../mirror/mapping/catalog-image-list.js';
-import { encodeRegistryManifests, mapToRegistry } from '../../mirror/mapping/registry-images.js';
-import { type MirrorPlan, formatMappingLines } from '../../mirror/plan/mirror-plan.js';
 import { registryFlags } from '../command/global-flags.js';
 import { formatFlags, reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
@@ -73,63 +65,42 @@ export const command = defineCommand({
       'opmate registry images --from registry.example.com/demo/catalog:v1 --to mirror.example.com/demo',
   },
   async runInSession({ context, options, session }) {
-    const { from, fromArchive, fromDb, to, manifests } = options;
-    const fault = options.catalogImage === undefined ? undefined : checkPullSpec(options.catalogImage);
-    if (fault !== undefined) {
-      throw invalidValue('--catalog-image', options.catalogImage, fault, {
-        hint: 'specify an image that the cluster can pull, e.g. registry.example.com/ns/catalog:v1',
-      });
-    }
-    const destination = to === undefined ? undefined : getDestination(to);
+    const { from, fromArchive, fromDb, to, manifests, includeUndeclared } = options;
     const { package: packages, channel: channels, bundle: bundles } = options;
     const source = fromArchive === undefined ? ((from ?? fromDb) as string) : { archive: fromArchive };
-    const list = await listImages(source, session, { packages, channels, bundles });
-    const images = logUndeclared(session, list, options.includeUndeclared);
-    if (destination === undefined) {
-      await writePieces(context, session, images.map((image) => `${printableLine(image)}\n`).join(''));
+    const selection = { packages, channels, bundles, includeUndeclared };
+    if (to === undefined) {
+      const list = await listImages(source, session, selection);
+      logUndeclared(session, list, includeUndeclared);
+      await writePieces(context, session, list.images.map((image) => `${printableLine(image)}\n`).join(''));
       return exitCodes.done;
     }
-    const plan = mapToRegistry(images, {
-      destination,
+    const mapped = await mapCatalogImages(source, session, {
+      ...{ ...selection, to, mirrorSet: options.idms ? 'ImageDigestMirrorSet' : undefined },
+      catalogImage: options.catalogImage,
       tagDigests: options.tagDigests,
-    });
-    for (const warning of plan.warnings) session.logger.log('warn', warning);
-    for (const { error } of plan.faults) logError(session.logger, error);
-    const catalogImage =
-      options.catalogImage ?? (fromDb === undefined ? await list.findCatalogImage() : undefined);
-    const files = encodeRegistryManifests(plan.images, {
-      name: getName(catalogImage ?? from ?? fromArchive ?? fromDb ?? ''),
-      catalogImage,
       pollInterval: options.pollInterval,
-      mirrorSet: options.idms ? 'ImageDigestMirrorSet' : 'ImageContentSourcePolicy',
+      onListed: (list) => logUndeclared(session, list, includeUndeclared),
     });
-    logManifestNotes(session, plan.images, {
-      catalogImage,
-      destination: options.catalogImage === undefined ? destination : undefined,
-      idms: options.idms,
-    });
-    await writeOutputFiles(path.resolve(context.workingDirectory, manifests), files);
-    const written = [...files.values()].filter((text) => text !== undefined).length;
+    for (const warning of mapped.warnings) session.logger.log('warn', warning);
+    for (const { error } of mapped.faults) logError(session.logger, error);
+    logManifestNotes(session, mapped, options);
+    await writeMirrorManifests(mapped, manifests, session);
+    const written = [...mapped.manifests.values()].filter((text) => text !== undefined).length;
+    const images = count(mapped.images.length, 'image');
     reportEnding(
       session.logger,
-      [
-        `${count(plan.images.length, 'image')} to mirror; wrote ${count(written, 'manifest')} to ${manifests}`,
-      ],
+      [`${images} to mirror; wrote ${count(written, 'manifest')} to ${manifests}`],
       `opmate mirror -f MAPPING${formatFlags(registryFlags, options)} && kubectl apply -f ${shellWord(manifests)}`,
     );
-    await writeAll(
-      context.stdout,
-      formatMappingLines(plan)
-        .map((line) => `${printableLine(line)}\n`)
-        .join(''),
-    );
-    return plan.faults.length > 0 ? exitCodes.partly : exitCodes.done;
+    await writeAll(context.stdout, mapped.lines.map((line) => `${printableLine(line)}\n`).join(''));
+    return mapped.faults.length > 0 ? exitCodes.partly : exitCodes.done;
   },
 });
 
-/** Logs images named only in deployments; returns the images to list. */
-function logUndeclared({ logger }: CommandSession, list: ImageList, includesAll: boolean): string[] {
-  const { images, undeclared, unexamined, withoutChannel } = list;
+/** Logs images named only in deployments. */
+function logUndeclared({ logger }: CommandSession, list: ImageList, includesAll: boolean): void {
+  const { undeclared, unexamined, withoutChannel } = list;
   for (const name of withoutChannel)
     logger.log('warn', `package ${name}: has none of the requested channels`);
   for (const { image, bundle, where } of undeclared) {
@@ -141,24 +112,18 @@ function logUndeclared({ logger }: CommandSession, list: ImageList, includesAll:
       'info',
       `${count(unexamined, 'bundle')} without manifests: images named only in deployments are not listed`,
     );
-  if (!includesAll) return images;
-  return sortedByBytes(new Set([...images, ...undeclared.map(({ image }) => image)]));
 }
 
 function logManifestNotes(
   { logger }: CommandSession,
-  images: MirrorPlan['images'],
-  {
-    catalogImage,
-    destination,
-    idms,
-  }: { catalogImage: string | undefined; destination: ImageName | undefined; idms: boolean },
+  { images, catalogImage, registry: mirror }: MappedImages,
+  { catalogImage: named, idms }: { catalogImage: string | undefined; idms: boolean },
 ): void {
   const registry = catalogImage === undefined ? undefined : findRegistry(catalogImage);
-  if (registry !== undefined && destination !== undefined && registry !== destination.registry)
+  if (registry !== undefined && named === undefined && registry !== mirror)
     logger.log(
       'warn',
-      `catalogsource.yaml: the catalog ${catalogImage} is not in ${destination.registry}: mirror it, and name the copy with --catalog-image`,
+      `catalogsource.yaml: the catalog ${catalogImage} is not in ${mirror}: mirror it, and name the copy with --catalog-image`,
     );
   if (catalogImage === undefined)
     logger.log(
@@ -171,30 +136,4 @@ function logManifestNotes(
       'info',
       `${count(unpinned, 'image')} with a tag only: not covered by ImageContentSourcePolicy; --idms writes an ImageTagMirrorSet`,
     );
-}
-
-function getDestination(text: string): ImageName {
-  const place = parseImageLocation(text.replace(/\/+$/, ''), { isPrefix: true });
-  const { tag, digest, registry } = place.name;
-  if (place.scheme !== 'registry')
-    throw invalidValue('--to', text, 'not a registry', { hint: 'use REGISTRY or REGISTRY/NAMESPACE' });
-  const isHost = registry === '' && /^\d+$/.test(tag ?? '');
-  if (isHost) return { registry: text.replace(/\/+$/, '').replace(/^docker:\/\//, ''), repository: '' };
-  if (tag !== undefined || digest !== undefined || registry === '') {
-    throw invalidValue('--to', text, registry === '' ? 'missing registry' : 'has a tag or digest', {
-      hint: 'use REGISTRY or REGISTRY/NAMESPACE, e.g. registry.example.com:5000/community-operators',
-    });
-  }
-  return place.name;
-}
-
-/** Returns the name of the objects, from the image or file. */
-function getName(catalog: string): string {
-  try {
-    return withoutNamespace(parseImageName(catalog).repository);
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    const [file = ''] = path.basename(catalog).split(':');
-    return file.replace(/(?:\.(?:tar|gz|tgz|zst|db))+$/, '');
-  }
 }

@@ -1,9 +1,10 @@
+import { loadManifests } from '../../api/indexes/load-manifests.js';
 import { defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
 import { reportEnding } from '../ending.js';
 import { shellWord } from '../printable.js';
 import { databaseSummary } from './database.js';
-import { loadFromFlags, manifestFlags } from './manifest-index.js';
+import { getManifestSource, manifestFlags, reportLoaded, reportingProblems } from './manifest-index.js';
 
 /** `opmate registry init`; exit code 4 if `--permissive` skipped something. */
 export const command = defineCommand({
@@ -33,8 +34,11 @@ export const command = defineCommand({
     'Skip invalid packages': 'opmate registry init -m ./manifests --to new.db --permissive',
   },
   async runInSession({ options, session }) {
-    const { to } = options;
-    const code = await loadFromFlags(session, options, to, to);
+    const { to, permissive } = options;
+    const report = await reportingProblems(session, () =>
+      loadManifests(to, getManifestSource(options), session, { permissive }),
+    );
+    const code = reportLoaded(session, report, to);
     reportEnding(session.logger, [], `opmate registry serve ${shellWord(to)}`);
     return code;
   },

@@ -1,5 +1,5 @@
-import { type ManifestSource, ManifestsError, loadManifests } from '../../api/indexes/load-manifests.js';
-import { parseAppRegistryNamespace } from '../../source/app-registry.js';
+import { type ManifestSource, ManifestsError } from '../../api/indexes/load-manifests.js';
+import type { LoadReport } from '../../sqlite/legacy/manifest-loader.js';
 import { logError } from '../../core/log.js';
 import { type FlagValues, grouped, text } from '../command/flags.js';
 import { clusterFlags, toClusterOptions } from '../deployment/flags.js';
@@ -54,7 +54,8 @@ export async function reportingProblems<T>(session: CommandSession, work: () => 
   }
 }
 
-function getSource(options: ManifestOptions): ManifestSource {
+/** Returns the source of the flags. */
+export function getManifestSource(options: ManifestOptions): ManifestSource {
   const { manifests = 'manifests', configmap, appregistryNamespace, appregistryEndpoint } = options;
   const { configmapName: configMap, configmapNamespace: namespace = '' } = options;
   if (configMap !== undefined)
@@ -62,41 +63,28 @@ function getSource(options: ManifestOptions): ManifestSource {
   if (configmap !== undefined) return { kind: 'configmap', file: configmap };
   if (appregistryNamespace === undefined) return { kind: 'manifests', directory: manifests };
   if (appregistryEndpoint === undefined) return { kind: 'archives', directory: appregistryNamespace };
-  return readAppRegistrySource(appregistryNamespace, options);
+  return getAppRegistrySource(appregistryNamespace, options);
 }
 
-/** Returns the namespace of an app registry as a source. Throws UsageError. */
-export function readAppRegistrySource(
-  text: string,
+/** Returns the namespace of an app registry as a source. */
+export function getAppRegistrySource(
+  namespace: string,
   {
-    appregistryEndpoint,
-    authToken,
+    appregistryEndpoint: endpoint,
+    authToken: token,
     useHttp,
     skipTls,
   }: Pick<ManifestOptions, 'appregistryEndpoint' | 'authToken' | 'useHttp' | 'skipTls'>,
-): Extract<ManifestSource, { kind: 'namespace' }> {
-  const namespace = parseAppRegistryNamespace(text, {
-    endpoint: appregistryEndpoint,
-    useHttp: useHttp === true || skipTls === true,
-  });
-  return { kind: 'namespace', namespace, token: authToken };
+): ManifestSource & { kind: 'namespace' } {
+  return { kind: 'namespace', namespace, endpoint, useHttp: useHttp === true || skipTls === true, token };
 }
 
-/**
- * Loads manifests into a database file and logs the result for `output`; returns the exit code. Throws what
- * `loadManifests` throws.
- */
-export async function loadFromFlags(
-  session: CommandSession,
-  options: ManifestOptions,
-  file: string,
+/** Logs what was loaded for `output`; returns the exit code. */
+export function reportLoaded(
+  { logger }: CommandSession,
+  { bundles, packages, problems }: LoadReport,
   output: string,
-): Promise<number> {
-  const { permissive } = options;
-  const { bundles, packages, problems } = await reportingProblems(session, () =>
-    loadManifests(file, getSource(options), session, { permissive }),
-  );
-  const { logger } = session;
+): number {
   for (const problem of problems) logError(logger, problem);
   if (bundles.length === 0 && packages.length === 0 && problems.length === 0)
     logger.log('warn', 'no bundles or packages in the input');

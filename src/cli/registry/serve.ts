@@ -4,13 +4,11 @@ import { integer } from '../command/values.js';
 import { getDatabase, databaseSummary } from './database.js';
 import { registryServerFlags } from '../serve/server-flags.js';
 import { getGrpcOptions, reportingFailure, waitUntilStopped } from '../serve/registry-server.js';
-import { loadFromFlags, manifestFlags } from './manifest-index.js';
-import path from 'node:path';
-import { withTemporaryDirectory } from '../../files/temporary-directory.js';
+import { getManifestSource, manifestFlags, reportLoaded, reportingProblems } from './manifest-index.js';
 import { onAbort, withOpen } from '../../core/concurrency.js';
 import type { CommandContext } from '../context.js';
 import { serveIndex } from '../../api/serve/serve-catalog.js';
-import { type CommandSession, useSession } from '../session.js';
+import { useSession } from '../session.js';
 
 const flags = {
   database: text('file', `${databaseSummary} (default: bundles.db)`, {
@@ -67,21 +65,18 @@ export const command = defineCommand({
     const database = file === undefined ? options.database : getDatabase(file, options.database);
     const grpc = getGrpcOptions(options);
     const signal = getEnd(context, options.timeoutSeconds);
-    const serve = (index: string, name: string, session: CommandSession): Promise<void> =>
-      withOpen(serveIndex(index, session, { grpc, name }), ({ grpcPort }) =>
-        waitUntilStopped(signal, grpcPort, options, session.logger),
-      );
     await reportingFailure(context, options, () =>
       useSession(context, options, async (session) => {
-        if (source === undefined) {
-          const name = database ?? 'bundles.db';
-          return serve(name, name, session);
-        }
-        return withTemporaryDirectory(session, async (directory) => {
-          const made = path.join(directory, 'index.db');
-          await loadFromFlags(session, options, made, source);
-          return serve(made, source, session);
-        });
+        const index = source === undefined ? (database ?? 'bundles.db') : getManifestSource(options);
+        const served = reportingProblems(session, () =>
+          serveIndex(index, session, {
+            grpc,
+            name: source,
+            permissive: options.permissive,
+            onLoaded: (report) => void reportLoaded(session, report, source ?? ''),
+          }),
+        );
+        await withOpen(served, ({ grpcPort }) => waitUntilStopped(signal, grpcPort, options, session.logger));
       }),
     );
   },

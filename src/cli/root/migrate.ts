@@ -2,9 +2,6 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { catalogOutput, migrateLevel } from '../command/shared-flags.js';
 import { migrateCatalog } from '../../api/migrate-catalog.js';
 import { catalogForms } from '../../api/open-catalog.js';
-import { withoutCredentials } from '../../core/reference.js';
-import { resolveMigrationLevel } from '../../model/migrations.js';
-import { requireEmptyDirectory } from '../../files/fill-directory.js';
 import { reportEnding } from '../ending.js';
 import { count, shellWord } from '../printable.js';
 
@@ -23,11 +20,7 @@ export const command = defineCommand({
       'opmate migrate registry.example.com/demo/catalog:v1 ./new-catalog -o yaml',
   },
   async runInSession({ args: [reference, directory], options, session }) {
-    const { output: format } = options;
-    resolveMigrationLevel(options.migrateLevel ?? '');
-    await requireEmptyDirectory(directory);
-    session.logger.log('info', `rendering ${withoutCredentials(reference)} as file-based catalog`);
-    const { migrateLevel } = options;
+    const { output: format, migrateLevel } = options;
     const packages = await migrateCatalog(reference, directory, session, { format, migrateLevel });
     reportEnding(
       session.logger,

@@ -3,12 +3,8 @@ import { reportOutput } from '../command/shared-flags.js';
 import { catalogForms } from '../../api/open-catalog.js';
 import { type CatalogVerdict, validate } from '../../api/validate-catalog.js';
 import { encodeFinding } from '../reports/option-words.js';
-import { OpmateError, redactUrls } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
+import { redactUrls } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
-import { contentFileKind } from '../../source/content/file-kind.js';
-import { isDatabaseFile } from '../../api/indexes/database-file.js';
-import { statIfPresent } from '../../files/file-status.js';
 import { exitCodes } from '../exit-codes.js';
 import { parseLevel } from '../logger.js';
 import { writeAll } from '../output.js';
@@ -30,7 +26,6 @@ export const command = defineCommand({
   },
   async runInSession({ context, args: [directory], options, session }) {
     const { output: format } = options;
-    await checkDirectory(directory);
     const verdict = await validate(directory, session, { keepFaults: true });
     if (format === undefined && options.logFormat === 'json') {
       for (const finding of [...verdict.problems, ...verdict.warnings]) session.logger.report(finding);
@@ -44,25 +39,6 @@ export const command = defineCommand({
     return verdict.passed ? exitCodes.done : exitCodes.failed;
   },
 });
-
-/** Throws OpmateError for files that are no catalogs, and for missing paths. */
-async function checkDirectory(reference: string): Promise<void> {
-  const stats = await statIfPresent(reference);
-  if (stats?.isDirectory() === true) return;
-  if (stats?.isFile() === true && (await isCatalogFile(reference))) return;
-  if (stats !== undefined) {
-    throw new OpmateError('UNSUPPORTED', `${quoteGo(reference)} is not a directory`, {
-      hint: `specify a catalog: ${catalogForms}`,
-    });
-  }
-  if (!/[:@]/.test(reference)) {
-    throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: reference });
-  }
-}
-
-async function isCatalogFile(file: string): Promise<boolean> {
-  return (await isDatabaseFile(file)) || (await contentFileKind(file)) !== undefined;
-}
 
 function toReport(verdict: CatalogVerdict): FindingsReport {
   return {

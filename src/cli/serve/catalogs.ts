@@ -4,7 +4,6 @@ import { onAbort, withOpen } from '../../core/concurrency.js';
 import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
-import { parseSecretHosts } from '../../source/secrets.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 import { findTlsFiles, getAddress, getHttpOptions } from './listen-options.js';
@@ -38,7 +37,7 @@ export async function serveManifests(
       storage: getStorage(context, { storage: options.storage, catalogs }),
       isStorageOptional: options.storage === undefined,
       secrets,
-      secretHosts: parseSecretHosts(options.secret ?? []),
+      secretHosts: options.secret,
     });
     await withOpen(served, async ({ url, storage }) => {
       await writeAll(context.stdout, `${url}/catalogs\n`);

@@ -3,8 +3,7 @@ import { convertToTemplate } from '../../api/template/convert-template.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { catalogOutput } from '../command/shared-flags.js';
 import type { ConvertedType } from '../../catalog/template/convert.js';
-import { statIfPresent } from '../../files/file-status.js';
-import { openInput } from '../opened-input.js';
+import { stdinName } from '../input.js';
 import { writePieces } from '../session.js';
 
 function convertCommand(type: ConvertedType, summary: string) {
@@ -17,14 +16,10 @@ function convertCommand(type: ConvertedType, summary: string) {
       [`Create a ${type} template from a catalog image, as YAML`]: `opmate template convert ${type} registry.example.com/demo/catalog:v1 -o yaml`,
     },
     async runInSession({ context, args: [reference = '-'], options: { output: format }, session }) {
-      const input = (await isPipe(reference)) ? await openInput(reference, context) : undefined;
-      try {
-        await withOpen(convertToTemplate(input ?? reference, session, { type, format }), async (template) => {
-          await writePieces(context, session, template.write(context));
-        });
-      } finally {
-        await input?.close();
-      }
+      const input = reference === '-' ? { stream: context.stdin, name: stdinName } : reference;
+      await withOpen(convertToTemplate(input, session, { type, format }), async (template) => {
+        await writePieces(context, session, template.write(context));
+      });
     },
   });
 }
@@ -36,10 +31,3 @@ export const substitutes = convertCommand(
   'substitutes',
   'create a substitutes template, which holds the whole catalog',
 );
-
-/** Reports whether an input can be read only once. */
-async function isPipe(reference: string): Promise<boolean> {
-  if (reference === '-') return true;
-  const status = await statIfPresent(reference);
-  return status?.isFIFO() === true || status?.isCharacterDevice() === true;
-}

@@ -10,10 +10,9 @@ import { replaceFileBy } from '../../files/replace-file.js';
 import { quoteGo } from '../../document/go-json.js';
 import { drawGraph, drawingLimits } from '../../api/view/draw-graph.js';
 import { formatCatalogMessage } from '../../model/catalog-diagnostic.js';
-import { resolveMigrationLevel } from '../../model/migrations.js';
 import { renderTemplate } from '../../api/template/render-template.js';
 import type { CommandContext } from '../context.js';
-import { openInput } from '../opened-input.js';
+import { stdinName } from '../input.js';
 import { type CommandSession, writePieces } from '../session.js';
 
 const flags = {
@@ -48,31 +47,24 @@ async function renderFile(
   session: CommandSession,
 ): Promise<void> {
   const { type, file } = readArguments(args);
-  const { output } = options;
-  const { migrateLevel } = options;
-  resolveMigrationLevel(migrateLevel ?? '');
-  const { logger } = session;
-  await withOpen(openInput(file, context), async (input) => {
-    const format = output === 'mermaid' ? 'json' : output;
-    await withOpen(renderTemplate(input, session, { type, format, migrateLevel }), async (rendered) => {
-      const drawing =
-        output === 'mermaid'
-          ? drawGraph(rendered.facts, {
-              drawV0Semantics: true,
-              ...(checks && drawingLimits),
-            })
-          : undefined;
-      const pieces = drawing?.text ?? rendered.write(context);
-      if (options.to === undefined) await writePieces(context, session, pieces);
-      else await replaceFileBy(options.to, (staging) => writeFile(staging, pieces));
-      for (const warning of drawing?.warnings ?? []) logger.log('warn', warning);
-      // A template need not make a valid catalog.
-      for (const problem of checks ? await rendered.validate() : []) {
-        const place = formatLocation(problem);
-        const message = `the catalog is not valid: ${formatCatalogMessage(problem)}`;
-        logger.log('warn', place === undefined ? message : `${place}: ${message}`);
-      }
-    });
+  const { output, migrateLevel } = options;
+  const format = output === 'mermaid' ? 'json' : output;
+  const input = file === '-' ? { stream: context.stdin, name: stdinName } : file;
+  await withOpen(renderTemplate(input, session, { type, format, migrateLevel }), async (rendered) => {
+    const drawing =
+      output === 'mermaid'
+        ? drawGraph(rendered.facts, { drawV0Semantics: true, ...(checks && drawingLimits) })
+        : undefined;
+    const pieces = drawing?.text ?? rendered.write(context);
+    if (options.to === undefined) await writePieces(context, session, pieces);
+    else await replaceFileBy(options.to, (staging) => writeFile(staging, pieces));
+    for (const warning of drawing?.warnings ?? []) session.logger.log('warn', warning);
+    // A template need not make a valid catalog.
+    for (const problem of checks ? await rendered.validate() : []) {
+      const place = formatLocation(problem);
+      const message = `the catalog is not valid: ${formatCatalogMessage(problem)}`;
+      session.logger.log('warn', place === undefined ? message : `${place}: ${message}`);
+    }
   });
 }
 

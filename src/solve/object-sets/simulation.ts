@@ -7,7 +7,7 @@ import { reconcileSet } from './reconcile-set.js';
 import { type SimulatedId, SimulatedCluster, mergePatch } from './simulated-cluster.js';
 
 /** A step on a simulated cluster. */
-export type SimulationStep =
+type SimulationStep =
   | { do: 'create'; object: JsonObject }
   | { do: 'patch'; id: SimulatedId; patch: JsonObject }
   | { do: 'status'; id: SimulatedId; status: JsonObject }

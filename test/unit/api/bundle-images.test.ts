@@ -7,10 +7,10 @@ import {
   buildBundle,
   openSession,
   parseReference,
-  pullImage,
   pushBundle,
   startRegistry,
 } from '../../../src/index.js';
+import { pullImage } from '../../../src/api/images/pull-image.js';
 import { makeImage, storeImage } from '../../e2e/images.js';
 import { smallBundle } from '../../support/small-bundle.js';
 import { bundlesDirectory } from '../../support/command-line.js';

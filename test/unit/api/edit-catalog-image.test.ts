@@ -9,9 +9,9 @@ import {
   inspectImage,
   openSession,
   parseReference,
-  pullImage,
   removePackagesFromImage,
 } from '../../../src/index.js';
+import { pullImage } from '../../../src/api/images/pull-image.js';
 import { layerOf } from '../../../src/archive/tar-writer.js';
 import { readTar } from '../../../src/archive/tar-reader.js';
 import { ArchiveMeter } from '../../../src/archive/limits.js';

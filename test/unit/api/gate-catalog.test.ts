@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Session, gateCatalog, openSession, parseGateProfile } from '../../../src/index.js';
+import { type Session, gateCatalog, openSession } from '../../../src/index.js';
 import { failureOf } from '../../support/connect.js';
 import { directoryWith } from '../../support/temporary.js';
 
@@ -72,10 +72,15 @@ describe('gates of a catalog fragment', () => {
       'validate-fbc-metadata-missing',
       'validate-fbc-image-registry',
     ]);
-    const profile = parseGateProfile('registries: [quay.io]\n', 'profile.yaml');
-    const own = await gateCatalog(fragment, session, { baseImage, profile });
+    const profile = (text: string) => ({ text, file: 'profile.yaml' });
+    const own = await gateCatalog(fragment, session, {
+      baseImage,
+      profile: profile('registries: [quay.io]\n'),
+    });
     expect(own.verdicts[0]?.failures).toBe(1);
-    expect(() => parseGateProfile('registry: [quay.io]\n', 'profile.yaml')).toThrow('profile.yaml:1');
+    await expect(
+      gateCatalog(fragment, session, { profile: profile('registry: [quay.io]\n') }),
+    ).rejects.toThrow('profile.yaml:1');
   });
 
   it('tells entries and channels by whole names', async () => {
@@ -155,11 +160,11 @@ describe('gates of a catalog fragment', () => {
       'fragment/widget/catalog.json': widget({ entries: ['widget.v1.1.0'] }),
       'index/widget/catalog.json': widget({ entries: ['widget.v1.0.0', 'widget.v1.2.0'] }),
     });
-    const gate = async (profile: string): Promise<string[]> => {
+    const gate = async (text: string): Promise<string[]> => {
       const { verdicts } = await gateCatalog(path.join(root, 'fragment'), session, {
         against: path.join(root, 'index'),
         gates: ['breaking'],
-        profile: parseGateProfile(profile, 'profile.yaml'),
+        profile: { text, file: 'profile.yaml' },
       });
       return (verdicts[0]?.findings ?? []).map(({ severity, code }) => `${severity} ${code}`);
     };
@@ -173,7 +178,7 @@ describe('gates of a catalog fragment', () => {
       `allowed:\n- code: head-moved-back\n  package: widget\n  reason: withdrawn\n  expires: "${expires}"\n`;
     expect(await gate(allow('2999-01-01'))).toContain('notice breaking-head-moved-back');
     expect(await gate(allow('2020-01-01'))).toContain('error breaking-head-moved-back');
-    expect(() => parseGateProfile('allowed:\n- code: typo\n', 'profile.yaml')).toThrow('profile.yaml:2');
+    await expect(gate('allowed:\n- code: typo\n')).rejects.toThrow('profile.yaml:2');
   });
 
   it('refuses a gate that needs an index without one', async () => {

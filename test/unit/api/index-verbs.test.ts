@@ -116,7 +116,7 @@ describe('index images', () => {
     const again = await addToIndexImage([imageOf('bundle:v1.0.0')], session, options);
     expect(first.image).toMatchObject({
       name: expect.stringMatching(/\/ns\/index@sha256:[0-9a-f]{64}$/) as string,
-      platforms: [{ os: 'linux', architecture: 'amd64' }],
+      platforms: ['linux/amd64'],
     });
     expect(first.image?.layerBytes).toBeGreaterThan(0);
     expect(again.image).toEqual({ ...first.image, isUnchanged: true });
@@ -227,13 +227,14 @@ describe('indexes of a source', () => {
         ...inDirectory('tree', widgetTree()),
         'archives/widget.tar.gz': packageArchive(widgetTree()),
       });
-      const namespace = parseAppRegistryNamespace('ns', { endpoint: apps.endpoint });
+      const { endpoint } = apps;
+      const { label } = parseAppRegistryNamespace('ns', { endpoint });
       const names = new Set<string>();
       const loaded: LoadReport[] = [];
       for (const source of [
         { kind: 'manifests', directory: path.join(tree, 'tree') },
         { kind: 'archives', directory: path.join(tree, 'archives') },
-        { kind: 'namespace', namespace },
+        { kind: 'namespace', namespace: 'ns', endpoint },
       ] as const) {
         const { images } = await buildIndex(source, session, {
           ...{ output: [toImage('apps:v1')], baseImage: 'scratch' },
@@ -243,7 +244,7 @@ describe('indexes of a source', () => {
       }
       expect(names.size).toBe(1);
       expect(loaded.map(({ packages }) => packages)).toEqual([['widget'], ['widget'], ['widget']]);
-      expect(progress.map(({ task }) => task)).toContain(`pull ${namespace.label}/widget`);
+      expect(progress.map(({ task }) => task)).toContain(`pull ${label}/widget`);
     } finally {
       await apps.close();
     }
@@ -265,7 +266,7 @@ describe('buildCatalogImage', () => {
   it('pushes and saves the image of a catalog, with an SBOM', async () => {
     const catalog = await directoryWith({ 'all.json': widgetCatalog });
     const saved = { to: parseReference(`oci-archive:${at('catalog.tar')}`) };
-    const platforms = ['amd64', 's390x'].map((architecture) => ({ os: 'linux', architecture }));
+    const platforms = ['linux/amd64', 'linux/s390x'];
     const { images, files, findings } = await buildCatalogImage(catalog, session, {
       outputs: [toImage('catalog:v1'), saved],
       ...{ baseImage: 'scratch', platforms, sbom: true },

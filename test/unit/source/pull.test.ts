@@ -3,7 +3,8 @@ import { expect, it, describe } from 'vitest';
 import { layerOf } from '../../../src/archive/tar-writer.js';
 import { buildImage, pushImage } from '../../../src/oci/image/image-builder.js';
 import { openTarget } from '../../../src/oci/image/open.js';
-import { openSession, parseReference, pullImage } from '../../../src/index.js';
+import { pullImage } from '../../../src/api/images/pull-image.js';
+import { openSession, parseReference } from '../../../src/index.js';
 import { directoryWith } from '../../support/temporary.js';
 
 describe('api/catalogs pullImage', () => {

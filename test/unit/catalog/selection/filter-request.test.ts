@@ -4,7 +4,7 @@ import { load } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
 import { emptyFilter } from '../../../../src/catalog/selection/catalog-filter.js';
 import { readFilterFile } from '../../../../src/catalog/selection/filter-file.js';
-import { addFilterFlags } from '../../../../src/cli/catalog/filter-request.js';
+import { type FilterRequest, addRequest } from '../../../../src/catalog/selection/filter-request.js';
 
 const schemaFile = new URL('../../../../schemas/catalog-filter.schema.json', import.meta.url);
 const matchesSchema = new Ajv({ strict: true, allowUnionTypes: true }).compile(
@@ -13,16 +13,22 @@ const matchesSchema = new Ajv({ strict: true, allowUnionTypes: true }).compile(
 const today = new Date('2024-07-15T00:00:00Z');
 const read = (text: string) => readFilterFile(text, 'filter.yaml', today);
 
-function flags(given: Parameters<typeof addFilterFlags>[1]) {
+function request(given: FilterRequest) {
   const filter = emptyFilter();
-  addFilterFlags(filter, given, today);
+  addRequest(filter, given, today);
   return filter;
 }
 
-describe('cli/catalog-filter-request', () => {
-  it('reads scopes from flags', () => {
-    const { criteria } = flags({
-      version: ['>=1.0.0', 'widget=>=1.0.0 <2.0.0', 'widget/stable-1.0==1.2.0', '!=1.1.0', '1.0.0 || =1.2.0'],
+describe('catalog/selection/filter-request', () => {
+  it('reads scopes', () => {
+    const { criteria } = request({
+      versions: [
+        '>=1.0.0',
+        'widget=>=1.0.0 <2.0.0',
+        'widget/stable-1.0==1.2.0',
+        '!=1.1.0',
+        '1.0.0 || =1.2.0',
+      ],
       latest: ['widget=3'],
       createdSince: '6 months',
     });
@@ -39,18 +45,21 @@ describe('cli/catalog-filter-request', () => {
     expect(criteria.at(-1)?.criteria.createdSince).toBe('2024-01-15');
   });
 
-  it.each<[Parameters<typeof addFilterFlags>[1], string]>([
-    [{ version: ['latest'] }, '--version "latest": invalid version range'],
-    [{ minVersion: ['widget=1.0'] }, '--min-version "1.0": invalid version'],
-    [{ latest: ['0'] }, '--latest "0": expected an integer from 1 to 1000000'],
-    [{ createdSince: 'May' }, '--created-since "May": expected a date (YYYY-MM-DD) or a number of months'],
-    [{ defaultChannel: ['stable'] }, '--default-channel "stable": expected package=channel'],
+  it.each<[FilterRequest, string]>([
+    [{ versions: ['latest'] }, 'options.versions "latest": invalid version range'],
+    [{ minVersions: ['widget=1.0'] }, 'options.minVersions "1.0": invalid version'],
+    [{ latest: ['0'] }, 'options.latest "0": expected an integer from 1 to 1000000'],
+    [
+      { createdSince: 'May' },
+      'options.createdSince "May": expected a date (YYYY-MM-DD) or a number of months',
+    ],
+    [{ defaultChannels: ['stable'] }, 'options.defaultChannels "stable": expected package=channel'],
     [
       { reachableFrom: ['widget='] },
-      '--reachable-from "": expected the name or version of an installed bundle',
+      'options.reachableFrom "": expected the name or version of an installed bundle',
     ],
   ])('refuses %j', (given, message) => {
-    expect(() => flags(given)).toThrow(expect.objectContaining({ code: 'USAGE', message }) as Error);
+    expect(() => request(given)).toThrow(expect.objectContaining({ code: 'USAGE', message }) as Error);
   });
 
   it('reads a file, and places of it', () => {

@@ -1,12 +1,21 @@
+import { link } from 'node:fs/promises';
+import path from 'node:path';
 import type { ExtractedLayers } from '../../archive/layers.js';
 import type { TarInput } from '../../archive/tar-writer.js';
 import { toOpaqueMarker, toWhiteout } from '../../archive/whiteout.js';
 import { type ListedFile, listFiles } from '../../bundle/image-files.js';
 import { DirectoryCatalog } from '../../catalog/catalog.js';
 import type { CacheFile } from '../../catalog/content/opm-cache-names.js';
-import { type IndexTree, type ValidIndex, findChangedParts } from '../../catalog/image/index-edit.js';
-import { withOpen } from '../../core/concurrency.js';
-import { OpmateError } from '../../core/errors.js';
+import type { StoredCache } from '../../catalog/content/previous-cache.js';
+import {
+  type IndexTree,
+  type ValidIndex,
+  findChangedParts,
+  isReplaced,
+} from '../../catalog/image/index-edit.js';
+import { mapConcurrent, withOpen } from '../../core/concurrency.js';
+import { OpmateError, getMessage } from '../../core/errors.js';
+import { makeDirectory } from '../../files/make-directory.js';
 import type { ImageChanges } from '../../mirror/selection/rebuilt-catalog.js';
 import type { Image } from '../../oci/image/image.js';
 import type { Session } from '../../source/session.js';
@@ -36,21 +45,45 @@ export function getChangesKey({ directory, caches }: ImageChanges): string {
   return JSON.stringify([directory, caches]);
 }
 
+/** Cache of an index before a change. */
+interface UneditedCache extends StoredCache {
+  /** Files of the catalog before the change. */
+  catalogFiles: readonly ListedFile[];
+}
+
 /**
- * Returns the cache of an unpacked index if its files of unchanged packages can stay: it is in the JSON format, matches the
- * catalog in `root`, and all platforms have both in the same layers.
+ * Returns the cache of an unpacked index if its files of unchanged packages can stay where it matches the catalog in `root`:
+ * it is in the JSON format, and all platforms have both in the same layers. Files of the catalog are linked into
+ * `directory`, since they are read after the change.
  */
 export async function readCache(
   { packed, lowestLayer }: ExtractedLayers,
-  { caches: [cache], directory }: ImageChanges,
-  { bases, root }: { bases: readonly Image[]; root: string },
-  { limits, signal }: Session,
-): Promise<CacheFiles | undefined> {
+  { caches: [cache], directory: label }: ImageChanges,
+  { bases, root, directory }: { bases: readonly Image[]; root: string; directory: string },
+  { limits, logger, signal }: Session,
+): Promise<UneditedCache | undefined> {
   if (cache === undefined || packed.size === 0 || !haveSameLayers(bases, lowestLayer)) return undefined;
-  const { files } = await listFiles(root, { label: directory, limits, signal });
   const own = [...packed].map(([name, part]) => ({ ...part, path: name.slice(cache.length + 1) }));
-  const { readOpmCache } = await import('../../catalog/content/previous-cache.js');
-  return readOpmCache(own, files, signal);
+  const { openOpmCache } = await import('../../catalog/content/previous-cache.js');
+  const stored = await openOpmCache(own);
+  if (stored === undefined) return undefined;
+  const { files } = await listFiles(root, { label, limits, signal });
+  try {
+    return { ...stored, catalogFiles: await linkFiles(files, directory) };
+  } catch (error) {
+    logger.log('debug', `the cache is built whole: cannot link files of the catalog: ${getMessage(error)}`);
+    return undefined;
+  }
+}
+
+async function linkFiles(files: readonly ListedFile[], directory: string): Promise<ListedFile[]> {
+  for (const parent of new Set(files.map((file) => path.dirname(file.path))))
+    await makeDirectory(path.join(directory, parent));
+  return mapConcurrent(files, 16, async (listed) => {
+    const file = path.join(directory, listed.path);
+    await link(listed.file, file);
+    return { ...listed, file };
+  });
 }
 
 function haveSameLayers(bases: readonly Image[], lowest = 0): boolean {
@@ -59,29 +92,52 @@ function haveSameLayers(bases: readonly Image[], lowest = 0): boolean {
   return others.every((layers) => layers.slice(-shared.length).join() === shared.join());
 }
 
-/** Writes the cache of a changed index, and closes its catalog. */
+interface EditedContent {
+  catalogFiles: readonly ListedFile[];
+  /** Cache before the change. */
+  previous: UneditedCache | undefined;
+  /** The catalog after the change, if it was read. */
+  valid: ValidIndex | undefined;
+}
+
+/** Writes the cache of a changed index into files of a directory, and closes its catalog. */
 export async function writeEditedCache(
   tree: IndexTree,
   { catalogFiles, previous, valid }: EditedContent,
   session: Session,
-  file: string,
+  directory: string,
 ): Promise<EditedCache> {
   const { logger, signal } = session;
-  const { writeOpmCache } = await import('../../catalog/content/opm-cache.js');
-  const changed = previous && valid && (await findParts(tree, valid, session));
-  const kept = previous && valid && changed && { ...valid, files: previous, changed };
-  const files = await withOpen(valid?.catalog ?? new DirectoryCatalog(tree.root, tree.name), (catalog) =>
-    writeOpmCache(catalog, { catalogFiles, file, previous: kept, logger, signal }),
-  );
-  return { files: new Map(files.map((item) => [item.path, item])), previous: kept && previous };
+  const { writeOpmCache, updateOpmCache } = await import('../../catalog/content/opm-cache.js');
+  return withOpen(valid?.catalog ?? new DirectoryCatalog(tree.root, tree.name), async (catalog) => {
+    const changed = previous && valid && (await findParts(tree, valid, session));
+    const options = { catalogFiles, logger, signal };
+    if (previous && valid && changed) {
+      const before = {
+        ...valid,
+        ...previous,
+        catalogFiles: listBefore(tree, previous, catalogFiles),
+        changed,
+      };
+      const file = path.join(directory, 'updated-cache');
+      const files = await updateOpmCache(catalog, before, { ...options, file });
+      if (files !== undefined) return { files: byPath(files), previous: previous.files };
+    }
+    const files = await writeOpmCache(catalog, { ...options, file: path.join(directory, 'cache') });
+    return { files: byPath(files), previous: undefined };
+  });
 }
 
-interface EditedContent {
-  catalogFiles: readonly ListedFile[];
-  /** Cache before the change. */
-  previous: CacheFiles | undefined;
-  /** The catalog after the change, if it was read. */
-  valid: ValidIndex | undefined;
+const byPath = (files: readonly CacheFile[]): CacheFiles => new Map(files.map((file) => [file.path, file]));
+
+/** Returns the files of the catalog before a change; unchanged ones are those after it. */
+function listBefore(
+  tree: IndexTree,
+  { catalogFiles }: UneditedCache,
+  changed: readonly ListedFile[],
+): ListedFile[] {
+  const current = new Map(changed.map((file) => [file.path, file]));
+  return catalogFiles.map((file) => (isReplaced(tree, file.path) ? file : (current.get(file.path) ?? file)));
 }
 
 /** Returns what has changed; undefined if a removed file is not readable. */

@@ -78,7 +78,12 @@ export async function editIndexCatalog(
       const extracted = await extractImage(base, unpacked, { roots, packed, limits, logger, signal });
       const root = path.join(unpacked, place.directory);
       await makeDirectory(root);
-      const previous = await readCache(extracted, place, { bases, root }, session);
+      const previous = await readCache(
+        extracted,
+        place,
+        { bases, root, directory: path.join(directory, 'before') },
+        session,
+      );
       const tree = createTree(root, index, path.join(directory, 'removed'));
       const file = path.join(unpacked, hiddenDatabase);
       const database = (await statIfPresent(file))?.isFile() === true ? file : undefined;
@@ -89,7 +94,7 @@ export async function editIndexCatalog(
       if (finding !== undefined) throw new OpmateError('INVALID', finding.problem, { subject: index });
       const content = { catalogFiles: files, previous, valid };
       const cache = places.some(({ caches }) => caches.length > 0)
-        ? await writeEditedCache(tree, content, session, path.join(directory, 'cache'))
+        ? await writeEditedCache(tree, content, session, directory)
         : undefined;
       const layers = await writeLayers(places, { tree, files, cache, database, directory }, session);
       const images: StoredImage[] = [];

@@ -11,7 +11,8 @@ import { encodeChannelPart } from './bundle-messages.js';
 import { CatalogContent, type IndexedPackage } from './catalog-content.js';
 import { bundleType } from './messages.js';
 import { type CacheFile, requireFileNames, getBlobDirectory, listPlaces } from './opm-cache-names.js';
-import { computeFnv, hashOpmTrees } from './opm-tree-hash.js';
+import { computeFnv } from './fnv.js';
+import { hashChangedTrees, hashOpmTrees } from './opm-tree-hash.js';
 import { type PreviousCache, selectKept } from './previous-cache.js';
 
 interface OpmCacheOptions extends CancelOptions {
@@ -19,8 +20,6 @@ interface OpmCacheOptions extends CancelOptions {
   catalogFiles: readonly CacheFile[];
   /** Output file with all cache files; must not exist. The caller removes it. */
   file: string;
-  /** Cache of an earlier state of the catalog, from which files of unchanged blobs are taken. */
-  previous?: PreviousCache | undefined;
   logger?: Logger | undefined;
 }
 
@@ -32,7 +31,46 @@ interface OpmCacheOptions extends CancelOptions {
  * of reading the catalog. (Source: pkg/cache of operator-registry.)
  */
 export async function writeOpmCache(catalog: Catalog, options: OpmCacheOptions): Promise<CacheFile[]> {
-  const { file, catalogFiles, previous, signal, logger } = options;
+  const { catalogFiles, signal } = options;
+  return writeFiles(catalog, options, undefined, (files) =>
+    hashOpmTrees([catalogFiles, listBelow(files)], signal),
+  );
+}
+
+/**
+ * Writes a cache like `writeOpmCache`, and takes files of unchanged blobs from that of an earlier state of the catalog.
+ * Returns undefined if that does not match its catalog, which is read along with the new one.
+ */
+export async function updateOpmCache(
+  catalog: Catalog,
+  previous: PreviousCache,
+  options: OpmCacheOptions,
+): Promise<CacheFile[] | undefined> {
+  const { catalogFiles, signal } = options;
+  let isCurrent = false;
+  const updated = await writeFiles(catalog, options, previous, async (files) => {
+    const trees = [
+      { before: previous.catalogFiles, after: catalogFiles },
+      { before: listBelow([...previous.files.values()]), after: listBelow(files) },
+    ];
+    const { before, after } = await hashChangedTrees(trees, signal);
+    isCurrent = before === previous.digest;
+    return after;
+  });
+  return isCurrent ? updated : undefined;
+}
+
+/** Returns the files with paths as the digest has them. */
+function listBelow(files: readonly CacheFile[]): CacheFile[] {
+  return files.map((cached) => ({ ...cached, path: cached.path.slice('cache/'.length) }));
+}
+
+async function writeFiles(
+  catalog: Catalog,
+  { file, signal, logger }: OpmCacheOptions,
+  previous: PreviousCache | undefined,
+  computeDigest: (files: readonly CacheFile[]) => Promise<string>,
+): Promise<CacheFile[]> {
   const kept = previous && selectKept(previous);
   const written = kept === undefined ? catalog : createPartialCatalog(catalog, kept.written);
   const content = await CatalogContent.read(written, undefined, { signal, logger, keepsFacts: false });
@@ -53,8 +91,7 @@ export async function writeOpmCache(catalog: Catalog, options: OpmCacheOptions):
     await writeBundles(content, write);
     await writeCustomBlobs(content, write);
     await target.flush();
-    const below = files.map((cached) => ({ ...cached, path: cached.path.slice('cache/'.length) }));
-    await write('digest', [Buffer.from(await hashOpmTrees([catalogFiles, below], signal))]);
+    await write('digest', [Buffer.from(await computeDigest(files))]);
     await target.flush();
     return files;
   } catch (error) {

@@ -9,6 +9,7 @@ import { withOpen } from '../../core/concurrency.js';
 import { throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { type FilePart, FilePartReader } from '../../files/file-parts.js';
+import { FnvPair, type HashSide } from './fnv.js';
 
 /** A file of an image. */
 export interface HashedFile extends FilePart {
@@ -20,42 +21,81 @@ export interface HashedFile extends FilePart {
  * Computes the hash by which `opm serve` matches a cache to its catalog: 64-bit FNV-1a over Go's tar archives of both, with
  * directories of mode 0755 and files of mode 0644. (Source: pkg/cache/tar.go of operator-registry; archive/tar of Go.)
  */
-export async function hashOpmTrees(
-  trees: readonly (readonly HashedFile[])[],
+export async function hashOpmTrees(trees: readonly HashedTree[], signal?: AbortSignal): Promise<string> {
+  const changes = trees.map((tree) => ({ before: tree, after: tree }));
+  return (await hashChangedTrees(changes, signal)).after;
+}
+
+/** Files of a directory, in any order. */
+type HashedTree = readonly HashedFile[];
+
+/** A directory before and after a change. */
+interface ChangedTree {
+  before: HashedTree;
+  after: HashedTree;
+}
+
+/** Computes the hashes of `hashOpmTrees` before and after a change; files that are the same part are read once. */
+export async function hashChangedTrees(
+  trees: readonly ChangedTree[],
   signal?: AbortSignal,
-): Promise<string> {
-  const hash = new Fnv64();
+): Promise<{ before: string; after: string }> {
+  const hash = new FnvPair();
   await withOpen(new FilePartReader({ reuses: true }), async (reader) => {
     for (const tree of trees) {
-      hash.update(getHeader('.', { isDirectory: true, size: 0 }));
-      for (const { path, file } of toWalkOrder(tree)) {
+      hash.update(getHeader('.', { isDirectory: true, size: 0 }), 'both');
+      for (const { path, file, side } of toWalkOrder(tree)) {
         throwIfCancelled(signal);
-        hash.update(getHeader(path, { isDirectory: file === undefined, size: file?.size ?? 0 }));
+        hash.update(getHeader(path, { isDirectory: file === undefined, size: file?.size ?? 0 }), side);
         if (file === undefined) continue;
         for await (const piece of reader.read(file, path)) {
           throwIfCancelled(signal);
-          hash.update(piece);
+          hash.update(piece, side);
         }
-        hash.update(getPadding(file.size));
+        hash.update(getPadding(file.size), side);
       }
-      hash.update(tarEnd);
+      hash.update(tarEnd, 'both');
     }
   });
-  return hash.digest();
+  return hash.digests();
 }
 
-/** Sorts as Go walks: names of a directory in byte order, each followed by its content. */
-function toWalkOrder(files: readonly HashedFile[]): { path: string; file?: HashedFile }[] {
+/** A file, or a directory without `file`. */
+interface WalkedEntry {
+  path: string;
+  file: HashedFile | undefined;
+  side: HashSide;
+}
+
+/** Returns the entries of both trees as Go walks: names of a directory in byte order, each followed by its content. */
+function toWalkOrder({ before, after }: ChangedTree): WalkedEntry[] {
+  const [old, current] = [listEntries(before), before === after ? undefined : listEntries(after)];
+  const walked: { key: string; entry: WalkedEntry }[] = [];
+  const add = (entry: WalkedEntry): void =>
+    // Slashes sort before all other characters.
+    void walked.push({ key: entry.path.replaceAll('/', '\0'), entry });
+  for (const [path, file] of old) {
+    const isKept = current === undefined || (current.has(path) && isSamePart(file, current.get(path)));
+    add({ path, file, side: isKept ? 'both' : 'before' });
+    if (isKept) current?.delete(path);
+  }
+  for (const [path, file] of current ?? []) add({ path, file, side: 'after' });
+  return walked.sort((a, b) => compareBytes(a.key, b.key)).map(({ entry }) => entry);
+}
+
+/** Returns the files of a tree and their directories, which have no value. */
+function listEntries(tree: HashedTree): Map<string, HashedFile | undefined> {
   const entries = new Map<string, HashedFile | undefined>();
-  for (const file of files) {
+  for (const file of tree) {
     for (let slash = file.path.indexOf('/'); slash > 0; slash = file.path.indexOf('/', slash + 1))
       entries.set(file.path.slice(0, slash), undefined);
     entries.set(file.path, file);
   }
-  // Slashes sort before all other characters.
-  const keyed = [...entries].map(([path, file]) => ({ key: path.replaceAll('/', '\0'), path, file }));
-  keyed.sort((a, b) => compareBytes(a.key, b.key));
-  return keyed.map(({ path, file }) => (file === undefined ? { path } : { path, file }));
+  return entries;
+}
+
+function isSamePart(one: FilePart | undefined, other: FilePart | undefined): boolean {
+  return one?.file === other?.file && one?.offset === other?.offset && one?.size === other?.size;
 }
 
 const maxPrefix = 155;
@@ -94,35 +134,4 @@ function splitName(path: string): { prefix: string; name: string } | undefined {
   const slash = path.slice(0, maxPrefix + 1).lastIndexOf('/');
   if (slash <= 0 || path.length - slash - 1 > maxTarName || slash > maxPrefix) return undefined;
   return { prefix: path.slice(0, slash), name: path.slice(slash + 1) };
-}
-
-/** 64-bit FNV-1a in two halves: a BigInt per byte would take a minute for a large catalog. */
-class Fnv64 {
-  #high = 0xcbf29ce4 | 0;
-  #low = 0x84222325 | 0;
-
-  update(bytes: Uint8Array): void {
-    let high = this.#high;
-    let low = this.#low;
-    for (let index = 0; index < bytes.length; index++) {
-      low ^= bytes[index] as number;
-      // Times 2^40 + 0x1b3, in 32-bit integers; the next byte waits only for the low half.
-      const carry = ((low >>> 16) * 0x1b3 + (((low & 0xffff) * 0x1b3) >>> 16)) >>> 16;
-      high = (Math.imul(high, 0x1b3) + carry + (low << 8)) | 0;
-      low = Math.imul(low, 0x1b3);
-    }
-    this.#high = high;
-    this.#low = low;
-  }
-
-  digest(): string {
-    return [this.#high, this.#low].map((half) => (half >>> 0).toString(16).padStart(8, '0')).join('');
-  }
-}
-
-/** Returns the 64-bit FNV-1a as Go's `%x` prints it, without leading zeros. */
-export function computeFnv(bytes: Uint8Array): string {
-  const hash = new Fnv64();
-  hash.update(bytes);
-  return hash.digest().replace(/^0+(?=.)/, '');
 }

@@ -4,7 +4,6 @@ import { FilePartReader } from '../../files/file-parts.js';
 import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
 import { type IndexedPackage, indexPackages } from './catalog-content.js';
 import { type CacheFile, getBlobDirectory, listPlaces } from './opm-cache-names.js';
-import { hashOpmTrees } from './opm-tree-hash.js';
 
 /** A blob of another schema than those of packages. */
 export interface OtherBlob {
@@ -20,10 +19,18 @@ export interface ChangedParts {
   directories: ReadonlySet<string>;
 }
 
-/** Files of a cache, and what has changed in its catalog since. */
-export interface PreviousCache {
-  /** Files by path, from `readOpmCache`. */
+/** A cache in the JSON format. */
+export interface StoredCache {
+  /** Files by path, without the digest. */
   files: ReadonlyMap<string, CacheFile>;
+  /** Hash of its catalog and files, as stored. */
+  digest: string;
+}
+
+/** A cache, and what has changed in its catalog since. */
+export interface PreviousCache extends StoredCache {
+  /** Files of its catalog; unchanged ones are the same parts as after the change. */
+  catalogFiles: readonly CacheFile[];
   changed: ChangedParts;
   /** Facts and other blobs of the catalog after the change, which is valid. */
   facts: CatalogFacts;
@@ -65,25 +72,19 @@ export function selectKept({ files, changed, facts, others }: PreviousCache): {
 const maxDigestBytes = 64;
 
 /**
- * Returns the files of a cache by path if it is in the JSON format and matches its catalog; undefined for another format or
- * catalog. Paths are relative to the directory of the cache. Throws errors of reading.
+ * Returns a cache from its files, with paths relative to its directory; undefined for a cache in another format. Whether it
+ * matches its catalog is seen by its digest. Throws errors of reading.
  */
-export async function readOpmCache(
-  cacheFiles: readonly CacheFile[],
-  catalogFiles: readonly CacheFile[],
-  signal?: AbortSignal,
-): Promise<ReadonlyMap<string, CacheFile> | undefined> {
+export async function openOpmCache(cacheFiles: readonly CacheFile[]): Promise<StoredCache | undefined> {
   const files = new Map(cacheFiles.map((file) => [file.path, file]));
   const digest = files.get('digest');
   files.delete('digest');
   if (digest === undefined || digest.size > maxDigestBytes || !files.has('cache/packages.json'))
     return undefined;
-  const below = [...files.values()].map((file) => ({ ...file, path: file.path.slice('cache/'.length) }));
   if ([...files.keys()].some((name) => !name.startsWith('cache/'))) return undefined;
-  const text = await withOpen(new FilePartReader(), async (reader) => {
+  return withOpen(new FilePartReader(), async (reader) => {
     const pieces: Buffer[] = [];
     for await (const piece of reader.read(digest)) pieces.push(piece);
-    return Buffer.concat(pieces).toString('latin1');
+    return { files, digest: Buffer.concat(pieces).toString('latin1') };
   });
-  return text === (await hashOpmTrees([catalogFiles, below], signal)) ? files : undefined;
 }

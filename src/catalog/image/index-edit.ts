@@ -251,6 +251,14 @@ export async function requireValidIndex(
   throw invalidCatalog(name, message, problems);
 }
 
+/** Reports whether a change has replaced or removed what is at a place. */
+export function isReplaced({ files, replaced }: IndexTree, place: string): boolean {
+  if (files.has(place)) return true;
+  for (let slash = place.indexOf('/'); slash > 0; slash = place.indexOf('/', slash + 1))
+    if (replaced.has(place.slice(0, slash))) return true;
+  return false;
+}
+
 /**
  * Returns the packages whose blobs a change of an index has added, replaced or removed. Throws errors of reading, and of
  * names that a cache cannot have.
@@ -270,14 +278,8 @@ export async function findChangedParts(
       else directories.add(getBlobDirectory(meta));
     }
   }
-  const isChanged = (origin: BlobOrigin | undefined): boolean => {
-    if (origin === undefined) return true;
-    const place = toPlace(origin.file, name);
-    if (tree.files.has(place)) return true;
-    for (let slash = place.indexOf('/'); slash > 0; slash = place.indexOf('/', slash + 1))
-      if (tree.replaced.has(place.slice(0, slash))) return true;
-    return false;
-  };
+  const isChanged = (origin: BlobOrigin | undefined): boolean =>
+    origin === undefined || isReplaced(tree, toPlace(origin.file, name));
   for (const item of facts.packages) if (isChanged(item.origin)) packages.add(item.name);
   for (const item of [...facts.channels, ...facts.bundles, ...facts.deprecations])
     if (isChanged(item.origin)) packages.add(item.package);

@@ -1,6 +1,11 @@
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type HashedFile, computeFnv, hashOpmTrees } from '../../../../src/catalog/content/opm-tree-hash.js';
+import { computeFnv } from '../../../../src/catalog/content/fnv.js';
+import {
+  type HashedFile,
+  hashChangedTrees,
+  hashOpmTrees,
+} from '../../../../src/catalog/content/opm-tree-hash.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 /** The files in one, one after the other. */
@@ -45,6 +50,21 @@ describe('catalog/content/opm-tree-hash', () => {
       ...{ path: name, file: path.join(apart, name), size: Buffer.byteLength(text) },
     }));
     expect(await hashOpmTrees([files])).toBe(whole);
+  });
+
+  it('computes the hashes before and after a change of files and directories together', async () => {
+    const kept = await tree(names);
+    const before = [...kept, ...(await tree({ 'a/gone': 'x', 'b/c/d': 'y', same: 'z', z: '1' }))];
+    const after = [...(await tree({ same: 'Z', 'z/1': '1', 'a/new': 'x' })), ...kept];
+    const cache = await tree({ 'packages.json': '{}' });
+    const changes = [
+      { before, after },
+      { before: cache, after: cache },
+    ];
+    expect(await hashChangedTrees(changes)).toEqual({
+      before: await hashOpmTrees([before, cache]),
+      after: await hashOpmTrees([after, cache]),
+    });
   });
 
   /** Of http://www.isthe.com/chongo/tech/comp/fnv: test vectors of FNV-1a, 64 bits. */

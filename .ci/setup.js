@@ -65,7 +65,9 @@ function isInstalled() {
   return spawnSync(process.execPath, ['-e', open], { cwd: root }).status === 0;
 }
 
-const sources = ['src', 'schemas'].flatMap((directory) => filesBelow(path.join(root, directory)));
+const sources = ['src', 'schemas', 'bin/bundle'].flatMap((directory) =>
+  filesBelow(path.join(root, directory)),
+);
 const state = sources.map((file) => `${file}:${statSync(file).size}:${statSync(file).mtimeMs}`).join('\n');
 const built = path.join(root, 'dist', '.setup');
 const inputs = hash(

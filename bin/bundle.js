@@ -1,12 +1,15 @@
-// Bundles src into lib: the program, the library and the worker, with shared chunks, so that what is imported when it is
-// needed stays apart. Only better-sqlite3 stays a package. Writes THIRD-PARTY-NOTICES with the licenses of what is in it.
+// Bundles src into lib: one script with the program and the library, which loads what it imports when it is needed, and the
+// worker. Only better-sqlite3 stays a package. Writes THIRD-PARTY-NOTICES with the licenses of what is in it.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, transform } from 'esbuild';
 import { collectHelp, collectOutputs } from '../dist/cli/command/loaded-tree.js';
 import { encodePrepared } from '../dist/cli/command/prepared-output.js';
+import { deferModules } from './bundle/deferred-modules.js';
+import { combineMaps } from './bundle/source-map.js';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const outdir = path.join(root, 'lib');
@@ -55,8 +58,15 @@ const lazyModules = {
   },
 };
 
+/** What the script exports; modules of the library are loaded by the first call. */
+const entry = {
+  name: 'program.ts',
+  contents: "export{main}from'./src/cli/main.ts';export const loadLibrary=()=>require('./src/index.ts');",
+};
+
 /** Commands whose start-up takes most of their time, and what they import() for any directory. */
 const quickModules = [
+  entry.name,
   'src/cli/main.ts',
   'src/cli/root/render.ts',
   'src/cli/root/validate.ts',
@@ -64,89 +74,24 @@ const quickModules = [
   'src/source/drivers/published-catalog.ts',
 ];
 
-/**
- * Moves the modules that quick commands do not need into a function in the scope of the others, called by the first import()
- * of one of them: until then V8's cache holds nothing of them. Throws if the output of esbuild has another form.
- */
-function deferModules(code, inputs) {
-  const quick = new Set();
-  const visit = (file) => {
-    if (quick.has(file) || inputs[file] === undefined) return;
-    quick.add(file);
-    for (const { kind, path: imported } of inputs[file].imports)
-      if (kind !== 'dynamic-import') visit(imported);
-  };
-  quickModules.forEach(visit);
-  const [modules, exported] = code.split(/^(?=\/\/ Annotate the CommonJS export names)/m);
-  const parts = { quick: '', deferred: '' };
-  let current = 'quick';
-  for (const part of modules.split(/^(?=\/\/ \S)/m)) {
-    const file = /^\/\/ (.*)/.exec(part)?.[1];
-    if (inputs[file] !== undefined) current = quick.has(file) ? 'quick' : 'deferred';
-    parts[current] += part;
-  }
-  const declared = new Set([...parts.deferred.matchAll(/^var (\w+)/gm)].map(([, name]) => name));
-  const loaders = new Map();
-  const quickCode = parts.quick.replace(
-    /\.then\(\(\) => (\((init_\w+)\(\), \w+\)|__toESM\((require_\w+)\(\), 1\))\)/g,
-    (text, load, initializer, loader = initializer) => {
-      if (!declared.has(loader)) return text;
-      loaders.set(loader, load);
-      return `.then(() => __deferred().${loader}())`;
-    },
-  );
-  if (exported === undefined || loaders.size === 0 || !quickModules.every((file) => quick.has(file)))
-    throw new Error('program.cjs: unexpected output of esbuild');
-  const entries = [...loaders].map(([loader, load]) => `${loader}: () => ${load}`);
-  return `${quickCode}
-var __loaders;
-function __deferred() {
-  return (__loaders ??= __defer());
-}
-function __defer() {
-${parts.deferred}
-return { ${entries.join(', ')} };
-}
-${exported}`;
-}
-
 rmSync(outdir, { recursive: true, force: true });
-const { metafile } = await build({
+await build({
   absWorkingDir: root,
-  entryPoints: ['src/index.ts', 'src/cli/main.ts', 'src/bundle/render-worker.ts'],
-  entryNames: '[name]',
-  chunkNames: 'chunk-[hash]',
+  entryPoints: ['src/bundle/render-worker.ts'],
   outdir,
   bundle: true,
-  splitting: true,
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
   external: ['better-sqlite3'],
-  keepNames: true,
-  minifySyntax: true,
-  minifyWhitespace: true,
+  minify: true,
   legalComments: 'none',
-  sourcemap: 'linked',
-  sourcesContent: false,
+  logLevel: 'warning',
   banner: {
     js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);",
   },
-  define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' },
-  metafile: true,
-  logLevel: 'warning',
   plugins: [filesInDist((file) => `new URL('${file}', import.meta.url)`)],
 });
-
-// Places in libraries are not worth the size of their maps.
-for (const name of readdirSync(outdir).filter((file) => file.endsWith('.js.map'))) {
-  const map = path.join(outdir, name);
-  const { sources } = JSON.parse(readFileSync(map, 'utf8'));
-  if (!sources.every((source) => source.includes('node_modules/'))) continue;
-  const chunk = map.replace(/\.map$/, '');
-  writeFileSync(chunk, readFileSync(chunk, 'utf8').replace(/^\/\/# sourceMappingURL=.*\n?/m, ''));
-  rmSync(map);
-}
 
 // Outputs that depend on nothing but the command line, which bin/opmate.cjs prints before it loads the program.
 await build({
@@ -165,11 +110,10 @@ rmSync(collectedHelp, { force: true });
 writeFileSync(collectedHelp, `${JSON.stringify(await collectHelp(), null, 2)}\n`);
 writeFileSync(path.join(outdir, 'prepared-output.txt'), encodePrepared(await collectOutputs()));
 
-// The program once more, as a function in one script: with a code cache of V8 (bin/opmate.cjs) it starts in two thirds of
-// the time.
+// A function in one script: with a code cache of V8 (bin/program.cjs) it starts in two thirds of the time of modules.
 const program = await build({
   absWorkingDir: root,
-  entryPoints: ['src/cli/main.ts'],
+  stdin: { contents: entry.contents, sourcefile: entry.name, resolveDir: root },
   outfile: path.join(outdir, 'program.cjs'),
   bundle: true,
   write: false,
@@ -178,31 +122,51 @@ const program = await build({
   target: 'node20.19',
   external: ['better-sqlite3'],
   legalComments: 'none',
+  sourcemap: 'external',
+  sourcesContent: false,
   metafile: true,
   logLevel: 'warning',
   plugins: [filesInDist((file) => `__place('${file}')`, "__place('./program.cjs')"), lazyModules],
 });
-const minified = await transform(deferModules(program.outputFiles[0].text, program.metafile.inputs), {
+const [bundledMap, bundled] = program.outputFiles;
+const { code, lines } = deferModules(bundled.text, program.metafile.inputs, quickModules);
+// bin/program.cjs reads it as Latin-1. esbuild escapes other characters in strings, but not in regular expressions.
+const ascii = code.replace(
+  /[^\0-\x7f]/g,
+  (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+);
+const minified = await transform(ascii, {
   format: 'cjs',
   platform: 'node',
   target: 'node20.19',
   minify: true,
   legalComments: 'none',
+  sourcemap: true,
   banner:
     "(function(exports,require,module,__filename,__dirname){const __place=(file)=>require('node:url').pathToFileURL(require('node:path').join(__dirname,file)).href;",
   footer: '})',
 });
-// bin/opmate.cjs reads it as Latin-1. esbuild escapes other characters in strings, but not in regular expressions.
-const ascii = minified.code.replace(
-  /[^\0-\x7f]/g,
-  (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+const [programFile, mapFile] = ['program.cjs', 'program.cjs.map'].map((name) => path.join(outdir, name));
+writeFileSync(programFile, `${minified.code}//# sourceMappingURL=program.cjs.map\n`);
+const maps = { bundled: JSON.parse(bundledMap.text), lines, minified: JSON.parse(minified.map) };
+writeFileSync(mapFile, combineMaps(maps));
+
+const require = createRequire(import.meta.url);
+const { loadProgram } = require('./program.cjs');
+const names = Object.keys(loadProgram().program.loadLibrary());
+writeFileSync(
+  path.join(outdir, 'index.js'),
+  `import { createRequire } from 'node:module';
+const { loadProgram } = createRequire(import.meta.url)('../bin/program.cjs');
+export const {
+${names.map((name) => `  ${name},\n`).join('')}} = loadProgram().program.loadLibrary();
+`,
 );
-writeFileSync(path.join(outdir, 'program.cjs'), ascii);
 
 // The page of view has packages too.
 const page = JSON.parse(readFileSync(path.join(root, 'dist', 'page-inputs.json'), 'utf8'));
 const packages = new Set(
-  Object.keys({ ...metafile.inputs, ...page.inputs }).flatMap(
+  Object.keys({ ...program.metafile.inputs, ...page.inputs }).flatMap(
     (input) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? [],
   ),
 );

@@ -1,32 +1,75 @@
-import { spawnSync } from 'node:child_process';
-import { chmod, mkdir, readFile, rm, stat, symlink } from 'node:fs/promises';
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  chmod,
+  chown,
+  lchown,
+  mkdir,
+  mkdtemp,
+  readdir,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { projectRoot } from '../support/command-line.js';
 import { directoryWith } from '../support/temporary.js';
 
-/** Starts opmate from modules, with a Node.js that records which directory of compiled code is enabled. */
-async function enabledCache(home: string, more: Record<string, string> = {}): Promise<string | undefined> {
-  const directory = await directoryWith({
-    'record.cjs':
-      "require('node:module').enableCompileCache = (place) => require('node:fs').writeFileSync(process.env.RECORD, String(place));",
-  });
-  const record = path.join(directory, 'record');
-  const args = ['-r', path.join(directory, 'record.cjs'), 'bin/opmate.cjs', 'version', '--debug'];
-  const env = { PATH: process.env['PATH'], HOME: home, RECORD: record, ...more };
-  const { status } = spawnSync(process.execPath, args, { cwd: projectRoot, env });
-  expect(status).toBe(0);
-  return readFile(record, 'utf8').catch(() => undefined);
+/** A user that cannot write to files of the one who runs the tests, where that is root. */
+const other = process.getuid?.() === 0 ? 65_534 : undefined;
+
+let installed: string;
+beforeAll(async () => {
+  installed = await mkdtemp(path.join(tmpdir(), 'opmate-installed-'));
+  await mkdir(path.join(installed, 'catalog'));
+  await writeFile(path.join(installed, 'catalog/catalog.json'), '{"schema":"olm.package","name":"a"}');
+  for (const name of ['bin', 'lib', 'package.json'])
+    execFileSync('cp', ['-R', path.join(projectRoot, name), installed]);
+  execFileSync('find', [path.join(installed, 'lib'), '-name', '*.cache', '-delete']);
+  execFileSync('chmod', ['-R', 'a+rX,a-w', path.join(installed, 'lib')]);
+  await chmod(installed, 0o755);
+});
+afterAll(() => rm(installed, { recursive: true, force: true }));
+
+/** Returns a directory of the user who runs the commands. */
+async function homeOf(directory: string): Promise<string> {
+  await chmod(directory, 0o755);
+  for (const name of ['', ...(await readdir(directory, { recursive: true }))])
+    if (other !== undefined) await lchown(path.join(directory, name), other, other);
+  return directory;
 }
 
+/** Runs a command of a package whose directory cannot be written. */
+function run(home: string, more: Record<string, string> = {}): void {
+  const args = [path.join(installed, 'bin/opmate.cjs'), 'render', path.join(installed, 'catalog')];
+  const env = { PATH: process.env['PATH'], HOME: home, ...more };
+  const user = other === undefined ? {} : { uid: other, gid: other };
+  const result = spawnSync(process.execPath, args, { cwd: installed, encoding: 'utf8', env, ...user });
+  expect(result).toMatchObject({ status: 0, stderr: '' });
+}
+
+const cachesIn = async (directory: string): Promise<string[]> =>
+  (await readdir(directory)).filter((name) => name.endsWith('-render.cache'));
+
 describe('the cache of compiled code', () => {
-  it('is a directory of the user alone', async () => {
-    const home = await directoryWith();
+  it('is in a directory of the user alone where the package cannot be written', async () => {
+    const home = await homeOf(await directoryWith());
+    run(home);
     const directory = path.join(home, '.cache/opmate/compiled');
-    expect(await enabledCache(home)).toBe(directory);
+    const [name = ''] = await cachesIn(directory);
     expect((await stat(directory)).mode & 0o777).toBe(0o700);
-    const other = await directoryWith();
-    expect(await enabledCache(home, { XDG_CACHE_HOME: other })).toBe(path.join(other, 'opmate/compiled'));
+    const { mtimeMs } = await stat(path.join(directory, name));
+
+    run(home);
+    expect(await cachesIn(directory)).toEqual([name]);
+    expect((await stat(path.join(directory, name))).mtimeMs).toBe(mtimeMs);
+
+    const cache = await homeOf(await directoryWith());
+    run(home, { XDG_CACHE_HOME: cache });
+    expect(await cachesIn(path.join(cache, 'opmate/compiled'))).toEqual([name]);
+    expect(await cachesIn(path.join(installed, 'lib'))).toEqual([]);
   });
 
   it.each(['.cache/opmate', '.cache/opmate/compiled'])(
@@ -35,18 +78,29 @@ describe('the cache of compiled code', () => {
       const home = await directoryWith();
       await mkdir(path.join(home, '.cache/opmate/compiled'), { recursive: true });
       await chmod(path.join(home, name), 0o777);
-      expect(await enabledCache(home)).toBeUndefined();
+      run(await homeOf(home));
+      expect(await cachesIn(path.join(home, '.cache/opmate/compiled'))).toEqual([]);
     },
   );
 
+  it.skipIf(other === undefined)('is not used in a directory of another user', async () => {
+    const home = await directoryWith();
+    await mkdir(path.join(home, '.cache/opmate/compiled'), { recursive: true });
+    await homeOf(home);
+    await chown(path.join(home, '.cache/opmate'), 0, 0);
+    run(home);
+    expect(await cachesIn(path.join(home, '.cache/opmate/compiled'))).toEqual([]);
+  });
+
   it('is not used behind a link, and not in a shared directory without a home', async () => {
     const home = await directoryWith();
-    const other = await directoryWith();
+    const elsewhere = await homeOf(await directoryWith());
     await mkdir(path.join(home, '.cache/opmate'), { recursive: true });
-    await symlink(other, path.join(home, '.cache/opmate/compiled'));
-    expect(await enabledCache(home)).toBeUndefined();
+    await symlink(elsewhere, path.join(home, '.cache/opmate/compiled'));
+    run(await homeOf(home));
+    expect(await readdir(elsewhere)).toEqual([]);
     await rm(path.join(home, '.cache'), { recursive: true });
-    expect(await enabledCache('', { HOME: '' })).toBeUndefined();
-    expect(await enabledCache('', { HOME: '', XDG_CACHE_HOME: 'relative' })).toBeUndefined();
+    run('', { HOME: '', XDG_CACHE_HOME: 'relative' });
+    expect(await readdir(home)).toEqual([]);
   });
 });

@@ -1,0 +1,111 @@
+'use strict';
+// Loads lib/program.cjs, which holds the commands and the library.
+const {
+  accessSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} = require('node:fs');
+const path = require('node:path');
+
+const lib = path.join(__dirname, '..', 'lib', path.sep);
+const filename = `${lib}program.cjs`;
+
+/**
+ * Loads the program with V8's cache of its code, a file for each version of Node.js and each command. The cache of an unnamed
+ * command is that of every start, and not written. Throws ENOENT where opmate is not built. Returns what the program exports,
+ * and what writes the cache.
+ */
+function loadProgram(command) {
+  if (process.sourceMapsEnabled) return { program: loadWithPlaces(), writeCache() {} };
+  const { size, mtimeMs } = statSync(filename);
+  const version = `${process.version}-${process.arch}-${size}-${mtimeMs}`;
+  const cacheOf = (name) => `program-${version}-${name}.cache`;
+  const directories = cacheDirectories();
+  const read = (name) => {
+    for (const directory of directories) {
+      const data = readIfPresent(path.join(directory, cacheOf(name)));
+      if (data !== undefined) return data;
+    }
+    return undefined;
+  };
+  const own = command === undefined ? undefined : read(command);
+  const { Script } = require('node:vm');
+  // A command that always fails writes no cache; the code of the start is in that of every command.
+  const cachedData = own ?? read('version');
+  const script = new Script(readFileSync(filename, 'latin1'), { filename, cachedData });
+  const module = { exports: {} };
+  script.runInThisContext()(module.exports, require, module, filename, lib);
+  const to = directories.at(-1);
+  let isWritten =
+    command === undefined || own !== undefined || to === undefined || script.cachedDataRejected === true;
+  const writeCache = () => {
+    if (!isWritten) writeWhole(path.join(to, cacheOf(command)), script.createCachedData());
+    isWritten = true;
+  };
+  return { program: module.exports, writeCache };
+}
+
+/** Loads the program as a module, whose source map Node.js reads: places of errors are those in src. */
+function loadWithPlaces() {
+  const { Module } = require('node:module');
+  const wrapper = new Module(filename);
+  wrapper._compile(`module.exports=${readFileSync(filename, 'latin1')}`, filename);
+  const module = { exports: {} };
+  wrapper.exports(module.exports, require, module, filename, lib);
+  return module.exports;
+}
+
+/** Directories of the code cache: beside the program, and where that cannot be written, one of the user. Writes go to the last. */
+function cacheDirectories() {
+  try {
+    accessSync(lib, constants.W_OK);
+    return [lib];
+  } catch {
+    const directory = privateDirectory();
+    return directory === undefined ? [lib] : [lib, directory];
+  }
+}
+
+/** Returns a directory that only this user can write to: code of another user would run from another. */
+function privateDirectory() {
+  const { env, getuid } = process;
+  const parent = env.XDG_CACHE_HOME || (env.HOME && path.join(env.HOME, '.cache'));
+  if (!parent || !path.isAbsolute(parent)) return undefined;
+  const own = path.join(parent, 'opmate');
+  const directory = path.join(own, 'compiled');
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    const isPrivate = [own, directory].every((part) => {
+      const stats = lstatSync(part);
+      return stats.isDirectory() && stats.uid === (getuid?.() ?? stats.uid) && (stats.mode & 0o022) === 0;
+    });
+    return isPrivate ? directory : undefined;
+  } catch {
+    // Without a cache, the start takes longer.
+    return undefined;
+  }
+}
+
+function readIfPresent(file) {
+  try {
+    return readFileSync(file);
+  } catch {
+    return undefined;
+  }
+}
+
+function writeWhole(file, data) {
+  try {
+    writeFileSync(`${file}.${process.pid}`, data);
+    renameSync(`${file}.${process.pid}`, file);
+  } catch {
+    // The next run tries again.
+  }
+}
+
+module.exports = { loadProgram };

@@ -93,7 +93,7 @@ function detectFormat(head: Buffer, label: string): 'gzip' | 'zstd' | 'plain' {
 }
 
 async function* gunzip(chunks: AsyncIterable<Buffer>, label: string): AsyncGenerator<Buffer> {
-  const inflater = createGunzip({ chunkSize: 256 * 1024 });
+  const inflater = createGunzip({ chunkSize: 512 * 1024 });
   let wake: () => void = () => undefined;
   inflater.on('drain', () => wake());
   inflater.on('close', () => wake());

@@ -13,6 +13,9 @@ export interface FilePart {
 /** Maximum bytes of a piece and of read-ahead. */
 const maxPiece = 256 * 1024;
 
+/** The same where memory is reused. */
+const maxReusedPiece = 1024 * 1024;
+
 /**
  * Reads parts of files, one at a time. Parts of a file share a handle, and adjacent parts are read together: opening
  * thousands of small files costs more than processing them.
@@ -24,16 +27,18 @@ export class FilePartReader {
   #start = 0;
   /** End of the last part. */
   #end = -1;
+  readonly #maxPiece: number;
   /** Buffer of all reads; undefined if each has its own. */
   readonly #shared: ReturnType<typeof Buffer.allocUnsafeSlow> | undefined;
 
   /** With `reuses`, pieces are valid until the next one: for callers that keep none. */
   constructor({ reuses = false }: { reuses?: boolean } = {}) {
-    this.#shared = reuses ? Buffer.allocUnsafeSlow(maxPiece) : undefined;
+    this.#maxPiece = reuses ? maxReusedPiece : maxPiece;
+    this.#shared = reuses ? Buffer.allocUnsafeSlow(maxReusedPiece) : undefined;
   }
 
   /**
-   * Yields the bytes of a part in pieces of at most 256 KiB, which the caller owns unless they are reused. Throws
+   * Yields the bytes of a part in pieces of at most 256 KiB, which the caller owns, or 1 MiB if they are reused. Throws
    * OpmateError INVALID for a file whose length changed, IO for a file that is not regular, and system errors unchanged.
    */
   async *read({ file, offset, size }: FilePart, subject = file): AsyncGenerator<Buffer> {
@@ -44,7 +49,7 @@ export class FilePartReader {
     for (let position = start; position < end;) {
       const held = position - this.#start;
       if (held < 0 || held >= this.#bytes.length) {
-        const wanted = readsAhead ? maxPiece : Math.min(maxPiece, end - position);
+        const wanted = readsAhead ? this.#maxPiece : Math.min(this.#maxPiece, end - position);
         const bytes = this.#shared ?? Buffer.allocUnsafeSlow(wanted);
         const { bytesRead } = await handle.read(bytes, 0, wanted, position);
         if (bytesRead === 0) throw changed('shorter', size, subject);

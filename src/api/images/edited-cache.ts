@@ -77,10 +77,9 @@ export async function readCache(
 }
 
 async function linkFiles(files: readonly ListedFile[], directory: string): Promise<ListedFile[]> {
-  for (const parent of new Set(files.map((file) => path.dirname(file.path))))
-    await makeDirectory(path.join(directory, parent));
-  return mapConcurrent(files, 16, async (listed) => {
-    const file = path.join(directory, listed.path);
+  await makeDirectory(directory);
+  return mapConcurrent(files, 16, async (listed, position) => {
+    const file = path.join(directory, String(position));
     await link(listed.file, file);
     return { ...listed, file };
   });

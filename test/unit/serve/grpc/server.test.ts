@@ -275,31 +275,6 @@ describe('serve/grpc/server', () => {
     expect(most).toBeLessThanOrEqual(16);
   });
 
-  it('refuses unfinished requests of more than 64 MiB in all, and goes on', async () => {
-    const server = await start();
-    const session = connectHttp2(`http://127.0.0.1:${server.port}`);
-    session.setMaxListeners(0);
-    onTestFinished(() => session.destroy());
-    await new Promise((resolve) => session.once('remoteSettings', resolve));
-    const statuses: unknown[] = [];
-    const piece = Buffer.alloc(4 * 1024 * 1024);
-    const head = Buffer.alloc(5);
-    head.writeUInt32BE(piece.length, 1);
-    const begin = (): void => {
-      const stream = request(session, 'GetPackage');
-      stream.on('error', () => undefined);
-      stream.on('response', (headers) => statuses.push(headers['grpc-status']));
-      stream.resume();
-      // One byte is missing.
-      stream.write(Buffer.concat([head, piece.subarray(1)]));
-    };
-    for (let i = 0; i < 20; i++) begin();
-    await until(() => statuses.length > 0);
-    expect(new Set(statuses)).toEqual(new Set(['8']));
-    const client = clientOf(server);
-    expect(await client.failure('GetPackage', { name: 'one' })).toMatch(/^\d+: nothing is here/);
-  });
-
   it('refuses more than 20,000 open calls in all, and goes on', async () => {
     let isOpen = true;
     const server = await start({

@@ -22,6 +22,7 @@ import { busy } from '../../../../support/waiting.js';
 const { DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION } = frameTypes;
 const cancel = uint32(8);
 const path = '/test.Service/Call';
+const postHeaders = { ':method': 'POST', 'content-type': 'application/grpc' };
 
 /** Serves one method; `logged` are the lines of the log, `isServed` whether another client gets a reply. */
 async function start(
@@ -57,16 +58,12 @@ async function start(
   const isServed = async (): Promise<boolean> => {
     const session = connectHttp2(`http://127.0.0.1:${port}`);
     sockets.push(session);
-    const stream = session.request({
-      ':method': 'POST',
-      ':path': '/test.Service/Ping',
-      'content-type': 'application/grpc',
-    });
+    const stream = session.request({ ...postHeaders, ':path': '/test.Service/Ping' });
     stream.end(Buffer.alloc(5)).resume();
     const [trailers] = (await once(stream, 'trailers')) as [Record<string, string>];
     return trailers['grpc-status'] === '0';
   };
-  return { open, isServed, logged };
+  return { port, open, isServed, logged };
 }
 
 const times = (count: number, create: (i: number) => Buffer): Buffer =>
@@ -185,6 +182,35 @@ describe('GrpcTransport with hostile clients', () => {
     }
     const isEnded = (id: number): boolean => frames.some((one) => one.id === id && one.type === RST_STREAM);
     await vi.waitUntil(() => ids.every(isEnded), busy);
+    expect(await isServed()).toBe(true);
+  });
+
+  it('refuses unfinished requests of more than 64 MiB in all, and goes on', async () => {
+    // Takes more than the 5 s of a request on a busy machine.
+    const { port, isServed } = await start(
+      { kind: 'unary', reply: () => Buffer.alloc(0) },
+      { requestMs: 600_000 },
+    );
+    // By default, a client that has more than 10 MB to send takes no replies.
+    const session = connectHttp2(`http://127.0.0.1:${port}`, { maxSessionMemory: 128 });
+    session.setMaxListeners(0);
+    onTestFinished(() => session.destroy());
+    await once(session, 'remoteSettings');
+    const piece = Buffer.alloc(4 * 1024 * 1024);
+    const head = Buffer.alloc(5);
+    head.writeUInt32BE(piece.length, 1);
+    // One byte is missing.
+    const unfinished = Buffer.concat([head, piece.subarray(1)]);
+    const statuses: unknown[] = [];
+    for (let i = 0; i < 20; i++) {
+      const stream = session.request({ ...postHeaders, ':path': path });
+      stream.on('error', () => undefined);
+      stream.on('response', (headers) => statuses.push(headers['grpc-status']));
+      stream.resume();
+      stream.write(unfinished);
+    }
+    await vi.waitUntil(() => statuses.length > 0, busy);
+    expect(new Set(statuses)).toEqual(new Set(['8']));
     expect(await isServed()).toBe(true);
   });
 

@@ -3,7 +3,7 @@
  * breaks are allowed anywhere. (Source: decodeQuantum of Go's encoding/base64, which reads icons and bundle objects.)
  */
 export function findBase64Error(text: string): number | undefined {
-  if (text.length % 4 === 0 && isCleanBase64(text)) return undefined;
+  if (isPlainBase64(text)) return undefined;
   /** Characters of the current group of four. */
   let count = 0;
   for (let i = 0; i < text.length; i++) {
@@ -51,12 +51,13 @@ function isBase64Digit(code: number): boolean {
 }
 
 /**
- * The decoder skips invalid characters, so a shorter result shows that some were skipped. It also accepts the URL
- * alphabet, which is invalid here.
+ * Reports whether text is padded base64 without line breaks. The decoder skips invalid characters, so a shorter result shows
+ * that some were skipped. It also accepts the URL alphabet, which is invalid here, and reads the low byte of characters only.
  */
-function isCleanBase64(text: string): boolean {
+export function isPlainBase64(text: string): boolean {
+  if (text.length % 4 !== 0 || text.includes('-') || text.includes('_')) return false;
+  if (/[\u0100-\uffff]/.test(text)) return false;
   const end = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
-  if (text.includes('-') || text.includes('_')) return false;
   const size = (text.length / 4) * 3 - end;
   if (size > scratch.length) {
     if (size > maxScratch) return Buffer.from(text, 'base64').length === size;

@@ -15,6 +15,8 @@ it.each<[string, number | undefined]>([
   ['eyJ\nhIj', 5],
   ['e!yJ', 1],
   ['eyJ_', 3],
+  // The low byte of its last character is a digit.
+  ['eyJh\u0141yJh', 4],
   ['=', 0],
   ['e=', 1],
   ['ey=', 3],

@@ -1,5 +1,6 @@
 import { Buffer, isUtf8 } from 'node:buffer';
 import { OpmateError } from '../core/errors.js';
+import { isPlainBase64 } from '../core/text/base64.js';
 import { parseExactly } from './go-json-parser.js';
 import { type EncodableJson, type JsonObject, type JsonValue, RawJson, setJsonKey } from './json.js';
 import { compareBytes } from '../core/order.js';
@@ -84,16 +85,27 @@ interface EncodeOptions {
  */
 export function encodeGoJson(value: EncodableJson, options: EncodeOptions = {}): string {
   const { indent = 0, escapeHtml = false } = options;
+  const text = encodePieces(value, indent).join('');
+  return escapeHtml ? escapeHtmlCharacters(escapeLineSeparators(text)) : text;
+}
+
+/**
+ * Encodes JSON as `encodeGoJson` does, as pieces to write one after the other: joining them takes longer than writing
+ * long text.
+ */
+export function encodeGoJsonPieces(value: EncodableJson): string[] {
+  return encodePieces(value, 0);
+}
+
+function encodePieces(value: EncodableJson, indent: number): string[] {
   const counts: Counts = { parts: 0, longText: 0 };
   // JSON.stringify is fastest for many parts, but not for long text.
-  const suitsStringify = indent <= 10 && isPlain(value, 0, counts) && counts.longText < counts.parts * 200;
-  let text = suitsStringify ? JSON.stringify(value, null, indent) : undefined;
-  if (text === undefined || text.includes('\\ud')) {
-    // JSON.stringify writes lone surrogates differently from Go.
-    text = encodeStepwise(value, indent);
-    if (escapeHtml) text = escapeLineSeparators(text);
-  } else text = escapeLineSeparators(text);
-  return escapeHtml ? escapeHtmlCharacters(text) : text;
+  if (indent <= 10 && isPlain(value, 0, counts) && counts.longText < counts.parts * 200) {
+    const text = JSON.stringify(value, null, indent);
+    // It writes lone surrogates differently from Go.
+    if (!text.includes('\\ud')) return [escapeLineSeparators(text)];
+  }
+  return encodeStepwise(value, indent);
 }
 
 /** Escapes `<`, `>` and `&` in JSON text. */
@@ -159,21 +171,29 @@ interface Level {
   next: number;
 }
 
-/** Encodes a value of any depth without recursion. */
-function encodeStepwise(root: EncodableJson, indent: number): string {
+/** Encodes a value of any depth without recursion. Long text is a piece by itself. */
+function encodeStepwise(root: EncodableJson, indent: number): string[] {
   const levels: Level[] = [];
+  const pieces: string[] = [];
   let text = '';
   let value = root;
   for (;;) {
     const level = openLevel(value);
-    if (level === undefined) text += encodeLeaf(value, indent, levels.length);
-    else {
+    if (level === undefined) {
+      if (typeof value === 'string' && value.length >= longString && isPlainBase64(value)) {
+        pieces.push(`${text}"`, value);
+        text = '"';
+      } else text += encodeLeaf(value, indent, levels.length);
+    } else {
       text += level.keys === undefined ? '[' : '{';
       levels.push(level);
     }
     for (;;) {
       const current = levels.at(-1);
-      if (current === undefined) return text;
+      if (current === undefined) {
+        pieces.push(text);
+        return pieces;
+      }
       const { keys, next } = current;
       if (next < (keys ?? (current.value as EncodableJson[])).length) break;
       levels.pop();
@@ -214,18 +234,10 @@ function encodeLeaf(value: EncodableJson, indent: number, depth: number): string
 const needsCare = /["\\\u0000-\u001f\u2028\u2029\ud800-\udfff]/;
 
 function encodeString(text: string): string {
-  if (text.length < 100 ? !needsCare.test(text) : text.length >= longString && isBase64(text))
-    return `"${text}"`;
+  if (text.length < 100 && !needsCare.test(text)) return `"${text}"`;
   const parts = /\p{Cs}/u.test(text) ? text.split(/\p{Cs}/u) : [text];
   const encoded = parts.map((part) => JSON.stringify(part).slice(1, -1)).join('\\ufffd');
   return `"${escapeLineSeparators(encoded)}"`;
-}
-
-/** Reports whether text is pure base64; decoding, which skips other characters, is the fastest test. */
-function isBase64(text: string): boolean {
-  if (text.length % 4 !== 0 || /[\ud800-\udfff]/.test(text)) return false;
-  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
-  return Buffer.from(text, 'base64').length === (text.length / 4) * 3 - padding;
 }
 
 const spaces = ' '.repeat(64);

@@ -1,11 +1,9 @@
-import { createHash } from 'node:crypto';
 import { type FileHandle, lstat, open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { lstatIfPresent, readdirIfPresent } from '../../files/file-status.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { computeDigest, digestPieces, isDigest, parseDigest } from '../../core/digest.js';
 import { OpmateError, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
-import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
 import { silentLogger } from '../../core/log.js';
 import { readRegion } from '../../files/file-region.js';
 import { makeDirectory, syncDirectory } from '../../files/make-directory.js';
@@ -17,6 +15,7 @@ import { stagingName, sweepLeftovers } from '../../files/staging.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import { type ContentFile, DiskFile, MemoryFile } from './content-file.js';
 import { type ContentIndex, createIndexBuilder, parseContentIndex } from './content-index.js';
+import { LineWriter, PlaceError, throwPlaceError } from './line-writer.js';
 import { type ContentLocation, type StoreOptions, StoredContent } from './stored-content.js';
 
 const contentName = 'catalog.jsonl';
@@ -27,7 +26,6 @@ const staleMs = 60 * 60 * 1000;
 /** Maximum size of an index, that of about ten million blobs. */
 const maxIndexBytes = 512 * 1024 * 1024;
 const maxKeyFileBytes = 1024;
-const bufferBytes = 4 * 1024 * 1024;
 
 /**
  * Stores a catalog completely or not at all; intact content that the directory already has is used instead, with its date.
@@ -93,13 +91,6 @@ interface Staging {
   publish?(hash: string, index: string): Promise<void>;
 }
 
-/** Failure of the place that content is written to, not of the catalog. */
-class PlaceError extends Error {}
-
-function throwPlaceError(error: unknown): never {
-  throw new PlaceError(systemReason(error), { cause: error });
-}
-
 async function storeIn(
   staging: Staging,
   catalog: Pick<Catalog, 'metas'>,
@@ -130,54 +121,20 @@ async function storeIn(
   }
 }
 
-/** Writes each blob as a line; one buffer is filled while the other is written. */
+/** Writes each blob as a line, and indexes it. */
 async function writeLines(
   catalog: Pick<Catalog, 'metas'>,
   file: ContentFile,
-  options: StoreOptions,
+  { signal, logger }: StoreOptions,
 ): Promise<{ index: ContentIndex; hash: string }> {
-  const { signal, logger } = options;
   const index = createIndexBuilder();
-  const hash = createHash('sha256');
-  const buffers: [Buffer, Buffer] = [
-    Buffer.allocUnsafeSlow(bufferBytes),
-    Buffer.allocUnsafeSlow(bufferBytes),
-  ];
-  let buffer = buffers[0];
-  let filled = 0;
-  let writing: Promise<unknown> = Promise.resolve();
-  const write = async (bytes: Buffer): Promise<void> => {
-    await writing;
-    hash.update(bytes);
-    writing = file.append(bytes).catch(throwPlaceError);
-    // Awaited before the next write, or at the end.
-    writing.catch(() => undefined);
-  };
-  const flush = async (): Promise<void> => {
-    if (filled === 0) return;
-    await write(buffer.subarray(0, filled));
-    buffer = buffer === buffers[0] ? buffers[1] : buffers[0];
-    filled = 0;
-  };
+  const writer = new LineWriter(file);
   for await (const meta of catalog.metas({ signal, logger })) {
     throwIfCancelled(signal);
-    const line = `${encodeGoJson(sortKeysDeep(meta.value))}\n`;
-    // At most three bytes per UTF-16 code unit.
-    if (line.length * 3 > bufferBytes - filled) await flush();
-    let length: number;
-    if (line.length * 3 > bufferBytes) {
-      const bytes = Buffer.from(line);
-      length = bytes.length;
-      await write(bytes);
-    } else {
-      length = buffer.write(line, filled);
-      filled += length;
-    }
-    index.add(meta, length);
+    index.add(meta, await writer.append(meta.value));
   }
-  await flush();
-  await writing;
-  return { index: index.finish(), hash: `sha256:${hash.digest('hex')}` };
+  const hash = await writer.finish();
+  return { index: index.finish(), hash };
 }
 
 async function stageInDirectory(directory: string, now: Date): Promise<Staging> {

@@ -241,7 +241,6 @@ api/bundle/bundle-sources.ts useSources
 api/selection/edit-selection.ts createEditActions
 archive/image-tree.ts collect
 archive/zstd.ts decompressZstd
-catalog/template/read.ts readEntriesTemplate
 cli/program.ts runCommandLine
 cluster/documents/render-deployments.ts run
 files/change-directory.ts change

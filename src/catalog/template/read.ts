@@ -132,72 +132,118 @@ function lineFinder(
   return async (path) => (await (lines ??= read()))(path);
 }
 
+type EntriesTemplateType = Exclude<TemplateType, 'semver'>;
+
+/** Reads the template of a document; its value may be released, since lines are found in the file. */
 async function readEntriesTemplate(
   file: OpenFile,
-  document: CatalogDocument,
-  type: 'basic' | 'substitutes',
+  { value, offset, length, syntax }: CatalogDocument,
+  type: EntriesTemplateType,
 ): Promise<BasicTemplate | SubstitutesTemplate> {
-  // Parsed values are released; lines are found in the file.
-  const place = { offset: document.offset, length: document.length, syntax: document.syntax };
-  const findLine = lineFinder(file, place);
-  const errors = new TemplateErrors(file.label, findLine);
-  const parsing = type === 'basic' ? rendering : `${rendering}render: unable to parse template: `;
-  const unmarshalling = `${parsing}unmarshalling template: `;
-  const struct = type === 'basic' ? 'BasicTemplateData' : 'SubstitutesTemplateData';
-  const { value } = document;
-  const root = value ?? {};
-  if (!isJsonObject(root)) {
-    errors.report([], `${unmarshalling}${kindFault(root, `value of type ${type}.${struct}`)}`);
-    await errors.throwIfAny();
+  const findLine = lineFinder(file, { offset, length, syntax });
+  return new EntriesTemplateReader(file.label, type, findLine).read(value);
+}
+
+/** Reads basic and substitutes templates; throws all problems of a step together. */
+class EntriesTemplateReader {
+  readonly #file: string;
+  readonly #type: EntriesTemplateType;
+  readonly #findLine: (path: YamlPath) => Promise<number>;
+  readonly #errors: TemplateErrors;
+  /** Start of messages about this template, and of those about its fields. */
+  readonly #parsing: string;
+  readonly #unmarshalling: string;
+
+  constructor(file: string, type: EntriesTemplateType, findLine: (path: YamlPath) => Promise<number>) {
+    this.#file = file;
+    this.#type = type;
+    this.#findLine = findLine;
+    this.#errors = new TemplateErrors(file, findLine);
+    this.#parsing = type === 'basic' ? rendering : `${rendering}render: unable to parse template: `;
+    this.#unmarshalling = `${this.#parsing}unmarshalling template: `;
+  }
+
+  async read(value: JsonValue): Promise<BasicTemplate | SubstitutesTemplate> {
+    const root = await this.#requireObject(value ?? {});
+    const blobs = this.#readField(root, 'entries', 'array', '[]*declcfg.Meta');
+    const schema = this.#readField(root, 'schema', 'string', 'string') ?? '';
+    const substitutions = this.#type === 'basic' ? [] : this.#readSubstitutions(root);
+    await this.#errors.throwIfAny();
+    await this.#requireSchema(schema as string, value === null);
+    const entries = await this.#readEntries(root, getList(blobs));
+    const places = { file: this.#file, findLine: this.#findLine, warnings: this.#warnOfUnknownKeys(root) };
+    return this.#type === 'basic'
+      ? { type: this.#type, entries, ...places }
+      : { type: this.#type, entries, substitutions, ...places };
+  }
+
+  async #requireObject(root: JsonValue): Promise<JsonObject> {
+    if (isJsonObject(root)) return root;
+    const target = `value of type ${this.#type}.${this.#struct}`;
+    this.#errors.report([], `${this.#unmarshalling}${kindFault(root, target)}`);
+    await this.#errors.throwIfAny();
     throw new OpmateError('INTERNAL', 'a fault was lost');
   }
-  const field = (name: string, kind: 'string' | 'array', goType: string): JsonValue | undefined => {
-    const value = findField(root, name);
-    if (value === undefined || value.value === null || getGoKind(value.value) === kind) return value?.value;
-    errors.report(
-      [value.key],
-      `${unmarshalling}${kindFault(value.value, `struct field ${struct}.${name} of type ${goType}`)}`,
-    );
-    return undefined;
-  };
-  const blobs = field('entries', 'array', '[]*declcfg.Meta');
-  const schema = field('schema', 'string', 'string') ?? '';
-  const list = type === 'basic' ? undefined : field('substitutions', 'array', '[]substitutes.Substitute');
-  const substitutions = Array.isArray(list)
-    ? readSubstitutions(list, findField(root, 'substitutions')?.key as string, unmarshalling, errors)
-    : [];
-  await errors.throwIfAny();
-  const wanted = templateSchemas[type];
-  if (schema !== wanted) {
-    const problem = `template has unknown schema (${quoteGo(schema as string)}), should be ${quoteGo(wanted)}`;
-    const hint = value === null ? emptyDocument : 'omit the type to detect it automatically';
-    errors.report(['schema'], parsing + problem, hint);
-    await errors.throwIfAny();
+
+  get #struct(): string {
+    return this.#type === 'basic' ? 'BasicTemplateData' : 'SubstitutesTemplateData';
   }
-  const entriesKey = findField(root, 'entries')?.key ?? 'entries';
-  const entries = readEntries(getList(blobs), entriesKey, {
-    file: file.label,
-    type,
-    unmarshalling,
-    errors,
-  });
-  await errors.throwIfAny();
-  const used = ['schema', 'entries', ...(type === 'substitutes' ? ['substitutions'] : [])].map(
-    (name) => findField(root, name)?.key,
-  );
-  const warnings = Object.keys(root)
-    .filter((key) => !used.includes(key))
-    .map((key): Diagnostic => {
-      const problem = `unknown key ${quoteGo(key)} has no effect`;
-      return createWarning('unknown-field', problem, { file: file.label, path: [key] });
+
+  #readField(
+    root: JsonObject,
+    name: string,
+    kind: 'string' | 'array',
+    goType: string,
+  ): JsonValue | undefined {
+    const field = findField(root, name);
+    if (field === undefined || field.value === null || getGoKind(field.value) === kind) return field?.value;
+    const target = `struct field ${this.#struct}.${name} of type ${goType}`;
+    this.#errors.report([field.key], `${this.#unmarshalling}${kindFault(field.value, target)}`);
+    return undefined;
+  }
+
+  #readSubstitutions(root: JsonObject): Substitution[] {
+    const list = this.#readField(root, 'substitutions', 'array', '[]substitutes.Substitute');
+    if (!Array.isArray(list)) return [];
+    const key = findField(root, 'substitutions')?.key as string;
+    return readSubstitutions(list, key, this.#unmarshalling, this.#errors);
+  }
+
+  async #requireSchema(schema: string, isEmpty: boolean): Promise<void> {
+    const wanted = templateSchemas[this.#type];
+    if (schema === wanted) return;
+    const problem = `template has unknown schema (${quoteGo(schema)}), should be ${quoteGo(wanted)}`;
+    const hint = isEmpty ? emptyDocument : 'omit the type to detect it automatically';
+    this.#errors.report(['schema'], this.#parsing + problem, hint);
+    await this.#errors.throwIfAny();
+  }
+
+  async #readEntries(root: JsonObject, blobs: readonly JsonValue[]): Promise<TemplateEntry[]> {
+    const entries = readEntries(blobs, findField(root, 'entries')?.key ?? 'entries', {
+      file: this.#file,
+      type: this.#type,
+      unmarshalling: this.#unmarshalling,
+      errors: this.#errors,
     });
-  const places = { file: file.label, findLine, warnings };
-  return type === 'basic' ? { type, entries, ...places } : { type, entries, substitutions, ...places };
+    await this.#errors.throwIfAny();
+    return entries;
+  }
+
+  #warnOfUnknownKeys(root: JsonObject): Diagnostic[] {
+    const fields = ['schema', 'entries', ...(this.#type === 'substitutes' ? ['substitutions'] : [])];
+    const used = fields.map((name) => findField(root, name)?.key);
+    return Object.keys(root)
+      .filter((key) => !used.includes(key))
+      .map((key) => {
+        const problem = `unknown key ${quoteGo(key)} has no effect`;
+        return createWarning('unknown-field', problem, { file: this.#file, path: [key] });
+      });
+  }
 }
 
 interface EntriesContext {
   file: string;
-  type: 'basic' | 'substitutes';
+  type: EntriesTemplateType;
   unmarshalling: string;
   errors: TemplateErrors;
 }

@@ -26,6 +26,29 @@ export type DecodedBlob = Exclude<EncodableBlob, { kind: 'other' }> | { kind: 'o
  * Throws OpmateError INVALID in the words of `opm`.
  */
 export function decodeMeta(meta: Meta): DecodedBlob {
+  const shared = sharedBlobs.get(meta);
+  if (shared === undefined) return decodeBySchema(meta);
+  if (shared.decoded === undefined) {
+    shared.decoded = decodeBySchema(meta);
+    sharedBlobs.set(shared.decoded, shared);
+  }
+  return shared.decoded;
+}
+
+/** Results about a blob that readers of one pass share. */
+interface SharedBlob {
+  decoded?: DecodedBlob;
+  bundle?: BundleFacts;
+}
+
+const sharedBlobs = new WeakMap<Meta | DecodedBlob, SharedBlob>();
+
+/** Lets all readers of a blob share its decoded form and facts, which they must not change. */
+export function shareBlob(meta: Meta): void {
+  sharedBlobs.set(meta, {});
+}
+
+function decodeBySchema(meta: Meta): DecodedBlob {
   switch (meta.schema) {
     case schemas.package:
       return { kind: 'package', blob: decodePackage(meta.value) };
@@ -57,7 +80,9 @@ export function addToFacts(
       facts.channels.push(describeChannel(decoded.blob, origin));
       return undefined;
     case 'bundle': {
-      const bundle = describeBundle(decoded.blob, origin);
+      const shared = sharedBlobs.get(decoded);
+      const bundle = shared?.bundle ?? describeBundle(decoded.blob, origin);
+      if (shared !== undefined) shared.bundle = bundle;
       facts.bundles.push(bundle);
       return bundle;
     }

@@ -1,5 +1,6 @@
 import { throwIfCancelled } from '../core/errors.js';
 import type { OpmateError } from '../core/errors.js';
+import { shareBlob } from './blob.js';
 import type { Catalog, MetasOptions } from './catalog.js';
 import type { Meta } from './meta.js';
 
@@ -14,7 +15,7 @@ export interface SharedReader {
 type ReadOptions = Pick<MetasOptions, 'signal' | 'logger'>;
 
 /**
- * Returns readers of a catalog that share one pass: each blob is read and parsed once, and the next one follows when all
+ * Returns readers of a catalog that share one pass: each blob is read, parsed and decoded once, and the next one follows when all
  * readers are done with it. Faults go to each reader, as if it read alone.
  */
 export function shareReading(catalog: Catalog, readers: number, options: ReadOptions): SharedReader[] {
@@ -115,7 +116,8 @@ class SharedPass {
     if (this.#steps.length === 0) {
       try {
         const { value, done } = await this.#metas.next();
-        this.#steps.push(done === true ? undefined : { meta: value as Meta });
+        if (done !== true) shareBlob(value);
+        this.#steps.push(done === true ? undefined : { meta: value });
       } catch (error) {
         this.#steps.push({ error });
       }

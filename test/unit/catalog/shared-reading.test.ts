@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { type Catalog, DirectoryCatalog, type MetasOptions } from '../../../src/catalog/catalog.js';
-import { shareReading } from '../../../src/catalog/shared-reading.js';
+import type { DecodedBlob } from '../../../src/catalog/blob.js';
+import { addFacts } from '../../../src/catalog/facts.js';
+import { type SharedReader, shareReading } from '../../../src/catalog/shared-reading.js';
 import { CancelledError } from '../../../src/core/errors.js';
+import { type CatalogFacts, emptyFacts } from '../../../src/model/facts.js';
 import { directoryWith } from '../../support/temporary.js';
 
 const blob = (name: string): string => `{"schema":"olm.package","name":"${name}"}\n`;
@@ -38,6 +41,24 @@ describe('catalog/shared-reading', () => {
     expect(catalog.passes).toBe(1);
     expect(await readNames(readers[0]?.catalog as Catalog)).toEqual(names);
     expect(catalog.passes).toBe(2);
+  });
+
+  it('decodes each blob once for all readers', async () => {
+    const catalog = await openCounted({ 'a.json': blob('a') + blob('b') });
+    const readers = shareReading(catalog, 2, {});
+    const decode = async (reader: SharedReader): Promise<[DecodedBlob[], CatalogFacts]> => {
+      const facts = emptyFacts();
+      const decoded: DecodedBlob[] = [];
+      for await (const meta of reader.catalog.metas()) decoded.push(addFacts(facts, meta));
+      return [decoded, facts];
+    };
+    const [[blobs, facts], [others, otherFacts]] = (await Promise.all(readers.map(decode))) as [
+      [DecodedBlob[], CatalogFacts],
+      [DecodedBlob[], CatalogFacts],
+    ];
+    expect(blobs).toHaveLength(2);
+    expect(blobs.every((item, index) => item === others[index])).toBe(true);
+    expect(otherFacts).toEqual(facts);
   });
 
   it('passes faults to readers that collect them, and ends others', async () => {

@@ -67,12 +67,17 @@ export {
   planMirror,
 } from './api/mirror.js';
 export { verifyArchive } from './api/images/verify-archive.js';
-export { listChannelReleases, listReleaseChannels, listReleaseVersions } from './api/mirror/list-releases.js';
-export { deleteMirrored, listMirrorDeletions } from './api/mirror/delete-images.js';
+export { listDefaultCatalogs, listCatalogOperators } from './api/listing/list-operators.js';
+export {
+  listChannelReleases,
+  listReleaseChannels,
+  listReleaseVersions,
+} from './api/listing/list-releases.js';
+export { deleteMirrored, listMirrorDeletions, writeDeleteList } from './api/mirror/delete-images.js';
 export { scheduleMirror } from './api/cluster/schedule-mirror.js';
 export { listPrunable, pruneMirror } from './api/mirror/prune-mirror.js';
 export { readMirrorStatus } from './api/mirror/mirror-status.js';
-export { findMirrorLock, readNamedLock } from './api/mirror/find-lock.js';
+export { diffNamedLocks, findMirrorLock } from './api/mirror/find-lock.js';
 export { captureImageSet } from './api/mirror-capture.js';
 export { mirrorCatalog } from './api/mirror/mirror-catalog.js';
 export { mirrorMappings } from './api/mirror/mirror-mappings.js';
@@ -98,7 +103,7 @@ export {
 } from './api/images/edit-catalog-image.js';
 export { addToCatalog, deprecateInCatalog, injectLifecycles, removeFromCatalog } from './api/edit-catalog.js';
 export { loadCatalog } from './api/load-catalog.js';
-export { listCatalog } from './api/list-catalog.js';
+export { listCatalog } from './api/listing/list-catalog.js';
 export { readFacts } from './api/read-facts.js';
 export { openIndex } from './api/indexes/open-index.js';
 export { render } from './api/render-catalog.js';
@@ -123,7 +128,6 @@ export { exportIndex } from './api/indexes/export-index.js';
 export { createDatabase, migrateDatabaseFile } from './sqlite/schema/edit.js';
 export { editIndex } from './api/indexes/edit-index.js';
 export { copyReference } from './api/images/copy-reference.js';
-export { diffLocks } from './mirror/lock/lock-diff.js';
 export { renderRepository } from './api/repo/render-repository.js';
 export { checkRepository } from './api/repo/check-repository.js';
 export { readRepositoryChanges } from './api/repo/repository-changes.js';

@@ -1,8 +1,9 @@
 import path from 'node:path';
 import type { ArchiveProof } from '../oci/archive-set/archive-index.js';
+import { planOf } from '../mirror/lock/encode-lock.js';
 import { requireDirectoryOrNothing } from '../mirror/output-files.js';
 import type { Session } from '../source/session.js';
-import { type MirrorDestination, requireRegistry } from './mirror/destination.js';
+import { requireRegistry } from './mirror/destination.js';
 import {
   type ImageSetRun,
   type MirrorArchive,
@@ -10,7 +11,10 @@ import {
   type MirrorOptions,
   type PlannedRun,
   type MirrorResult,
+  type WithPaths,
+  type WithPlan,
   prepareRun,
+  withPaths,
 } from './mirror/image-set-run.js';
 import { mapFromArchives, mirrorFromArchives } from './mirror/mirror-archive.js';
 import { archiveLock, mapLock, mirrorLock } from './mirror/mirror-lock.js';
@@ -31,11 +35,13 @@ export interface MirrorArchivesOptions extends MirrorOptions {
  */
 export async function planMirror(
   configFile: string,
-  destination: string | MirrorDestination,
+  destination: string,
   session: Session,
   options: MirrorOptions = {},
-): Promise<PlannedRun> {
-  return planSources(await openRun(configFile, destination, session, options));
+): Promise<WithPaths<WithPlan<PlannedRun>>> {
+  const run = await openRun(configFile, destination, session, options);
+  const planned = await planSources(run);
+  return withPaths(run, { ...planned, plan: planOf(planned.lock) });
 }
 
 /**
@@ -45,12 +51,12 @@ export async function planMirror(
  */
 export async function mapImageSet(
   configFile: string,
-  destination: string | MirrorDestination,
+  destination: string,
   session: Session,
   options: MirrorOptions = {},
-): Promise<MirrorMapping> {
+): Promise<WithPaths<MirrorMapping>> {
   const run = await openRun(configFile, destination, session, options);
-  return isLocked(options) ? mapLock(run) : mapSources(run);
+  return withPaths(run, isLocked(options) ? await mapLock(run) : await mapSources(run));
 }
 
 /**
@@ -60,28 +66,29 @@ export async function mapImageSet(
  */
 export async function mirrorImageSet(
   configFile: string,
-  destination: string | MirrorDestination,
+  destination: string,
   session: Session,
   options: MirrorOptions = {},
-): Promise<MirrorResult> {
+): Promise<WithPaths<WithPlan<MirrorResult>>> {
   const run = await openRun(configFile, requireRegistry(destination), session, options);
-  return recordRun(run, isLocked(options) ? mirrorLock : mirrorSources);
+  return withPaths(run, await recordRun(run, isLocked(options) ? mirrorLock : mirrorSources));
 }
 
 /**
- * Writes the image set in `configFile` into an archive in `directory`, for `mirrorArchives` behind an air gap: what a
+ * Writes the image set in `configFile` into an archive in `DIRECTORY` or `file://DIRECTORY`, for `mirrorArchives` behind an air gap: what a
  * lock pins, or what the sources have now. An interrupted run is continued by the same call. Throws OpmateError.
  */
 export async function archiveImageSet(
   configFile: string,
-  directory: string | MirrorDestination,
+  directory: string,
   session: Session,
   options: MirrorOptions = {},
-): Promise<MirrorArchive> {
-  const destination =
-    typeof directory === 'string' ? `file://${path.resolve(session.workingDirectory, directory)}` : directory;
+): Promise<WithPaths<WithPlan<MirrorArchive>>> {
+  const destination = directory.startsWith('file://')
+    ? directory
+    : `file://${path.resolve(session.workingDirectory, directory)}`;
   const run = await openRun(configFile, destination, session, options);
-  return recordRun(run, isLocked(options) ? archiveLock : archiveSources);
+  return withPaths(run, await recordRun(run, isLocked(options) ? archiveLock : archiveSources));
 }
 
 /**
@@ -90,23 +97,25 @@ export async function archiveImageSet(
  */
 export async function mirrorArchives(
   directories: readonly string[],
-  destination: string | MirrorDestination,
+  destination: string,
   session: Session,
   options: MirrorArchivesOptions = {},
-): Promise<MirrorResult> {
+): Promise<WithPaths<WithPlan<MirrorResult>>> {
   const run = prepareRun(options.configFile, requireRegistry(destination), session, options);
-  return recordRun(run, (recorded) => mirrorFromArchives(recorded, directories, options.proof ?? {}));
+  const mirror = (recorded: ImageSetRun): Promise<MirrorResult> =>
+    mirrorFromArchives(recorded, directories, options.proof ?? {});
+  return withPaths(run, await recordRun(run, mirror));
 }
 
 /** Maps the images of archives as `mirrorArchives` would copy them, and copies nothing. Throws OpmateError. */
 export async function mapArchives(
   directories: readonly string[],
-  destination: string | MirrorDestination,
+  destination: string,
   session: Session,
   options: MirrorArchivesOptions = {},
-): Promise<MirrorMapping> {
+): Promise<WithPaths<MirrorMapping>> {
   const run = prepareRun(options.configFile, requireRegistry(destination), session, options);
-  return mapFromArchives(run, directories, options.proof ?? {});
+  return withPaths(run, await mapFromArchives(run, directories, options.proof ?? {}));
 }
 
 /** Throws OpmateError if results could not be written, before a run has worked for them. */

@@ -167,13 +167,9 @@ const belowApi = `
   catalog/doctor/checks catalog/gate/gate catalog/template/template
   cluster/objects
   files/make-directory files/own-files files/private-directory files/read-file files/replace-file
-  graph/list
-  mirror/cluster-manifests mirror/image-set/image-set-mirror mirror/image-set/image-set-resources
-  mirror/image-set/workspace mirror/inventory/inventory mirror/lock/encode-lock mirror/lock/lock
-  mirror/lock/lock-diff mirror/lock/shard mirror/mapping/mapping-file mirror/naming/mirror-target
-  mirror/output-files mirror/selection/operator-list
+  mirror/cluster-manifests mirror/image-set/image-set-mirror mirror/lock/shard mirror/mapping/mapping-file
   model/catalog-diagnostic model/declarative-config model/encode
-  oci/image/open oci/image/read-limited oci/registry/registry-names oci/transport/retry-policy
+  oci/image/read-limited oci/transport/retry-policy
 `
   .trim()
   .split(/\s+/);

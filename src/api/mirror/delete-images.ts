@@ -1,4 +1,4 @@
-import { redactUrls } from '../../core/errors.js';
+import { invalidValue, redactUrls } from '../../core/errors.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { deleteImages } from '../../mirror/delete/delete-images.js';
 import {
@@ -11,6 +11,7 @@ import {
 import { readDeleteImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
 import { parseMirrorTarget } from '../../mirror/naming/mirror-target.js';
 import { Workspace } from '../../mirror/image-set/workspace.js';
+import { requireNoLinks, writeOutputFiles } from '../../mirror/output-files.js';
 import { planImageSet } from '../../mirror/image-set/image-set-plan.js';
 import { type KeptImages, createKeptImages } from '../../mirror/delete/kept-images.js';
 import { readLock } from '../../mirror/lock/parse-lock.js';
@@ -96,6 +97,44 @@ export async function listReplacedImages(
   const lock = await readLock(path.resolve(session.workingDirectory, previous), previous);
   const { items, kept } = listReplaced(lock, { target, keep, signatures: options.signatures === true });
   return { list: encodeDeleteList(items), images: items.length, catalogs: 0, kept, warnings: [] };
+}
+
+/** Place of a written list of deletions. */
+export interface DeleteListPlace {
+  /** Parent directory of `working-dir`, `DIRECTORY` or `file://DIRECTORY`; default the working directory. */
+  workspace?: string | undefined;
+  /** Suffix of the names of files; default none. */
+  id?: string | undefined;
+  /** Text of the configuration, which is written beside the list; default none. */
+  configuration?: string | undefined;
+}
+
+/**
+ * Writes a list of images to delete to `working-dir/delete` of a workspace, and returns its path relative to the working
+ * directory. Throws UsageError for an ID that is no part of a file name, and OpmateError.
+ */
+export async function writeDeleteList(
+  { list }: Pick<MirrorDeletions, 'list'>,
+  { workingDirectory }: Pick<Session, 'workingDirectory'>,
+  { workspace = '.', id, configuration }: DeleteListPlace = {},
+): Promise<string> {
+  requireFileSuffix(id);
+  const directory = path.join(new Workspace(workingDirectory, workspace).root, 'delete');
+  const suffix = id === undefined ? '' : `-${id}`;
+  const name = `delete-images${suffix}.yaml`;
+  const files = new Map([[name, list]]);
+  if (configuration !== undefined) files.set(`delete-imageset-config${suffix}.yaml`, configuration);
+  await requireNoLinks([path.dirname(directory), directory]);
+  await writeOutputFiles(directory, files);
+  return path.relative(workingDirectory, path.join(directory, name));
+}
+
+/** Throws UsageError for a text that cannot be a part of a file name. */
+export function requireFileSuffix(id: string | undefined): void {
+  if (id === undefined || /^[A-Za-z0-9][\w.-]{0,63}$/.test(id)) return;
+  throw invalidValue('request.id', id, 'not a part of a file name', {
+    hint: 'use letters, digits, ".", "_" and "-", up to 64 characters',
+  });
 }
 
 /** Options of deleting images. */

@@ -11,13 +11,12 @@ export type MirrorDestination =
   /** `directory` is absolute. */
   | { kind: 'disk'; text: string; directory: string; target: MirrorTarget };
 
-/** Reads `docker://REGISTRY[/PATH]` or `file://DIRECTORY`; one that was read before is returned. Throws UsageError. */
+/** Reads `docker://REGISTRY[/PATH]` or `file://DIRECTORY`. Throws UsageError. */
 export function parseDestination(
-  text: string | MirrorDestination,
+  text: string,
   { workingDirectory }: Pick<Session, 'workingDirectory'>,
   maxNestedPaths?: number,
 ): MirrorDestination {
-  if (typeof text !== 'string') return text;
   if (text.startsWith('docker://'))
     return { kind: 'registry', text, target: parseMirrorTarget(text, maxNestedPaths) };
   const directory = parseDirectoryUrl(text, workingDirectory);
@@ -34,9 +33,8 @@ export function parseDestination(
 }
 
 /** Returns a destination unless it is a directory, for which it throws UsageError. */
-export function requireRegistry<T extends string | MirrorDestination>(destination: T): T {
-  const text = typeof destination === 'string' ? destination : destination.text;
-  if (!text.startsWith('file://')) return destination;
+export function requireRegistry(text: string): string {
+  if (!text.startsWith('file://')) return text;
   throw new UsageError(`${quoteGo(text)}: not a registry`, { hint: 'use docker://REGISTRY[/PATH]' });
 }
 

@@ -2,18 +2,22 @@ import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { Workspace } from '../../mirror/image-set/workspace.js';
+import { planOf } from '../../mirror/lock/encode-lock.js';
 import { readLockOfArchive } from '../../mirror/lock/lock-status.js';
+import { type LockDiff, diffLocks, isSameSet } from '../../mirror/lock/lock-diff.js';
 import { type ImageSetLock, lockName } from '../../mirror/lock/lock.js';
 import { parseLock, readLock } from '../../mirror/lock/parse-lock.js';
 import { archiveIndexName, readArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import type { Session } from '../../source/session.js';
-import { type MirrorDestination, parseDestination } from './destination.js';
+import { parseDestination } from './destination.js';
 
 /** Lock of a mirror. */
 export interface FoundLock {
   lock: ImageSetLock;
   /** Path of its file, or `embedded in the archive`. */
   name: string;
+  /** ID of its plan. */
+  plan: string;
 }
 
 /** Places of a lock, relative to the working directory. */
@@ -29,13 +33,13 @@ export interface FindLockOptions {
  * archive, of the workspace, of a finished archive. Throws OpmateError NOT_FOUND.
  */
 export async function findMirrorLock(
-  destination: string | MirrorDestination,
+  destination: string,
   session: Session,
   options: FindLockOptions = {},
 ): Promise<FoundLock> {
   const { workingDirectory, signal } = session;
   if (options.lock !== undefined) {
-    return { lock: await readNamedLock(options.lock, session), name: options.lock };
+    return toFound(await readNamedLock(options.lock, session), options.lock);
   }
   const place = parseDestination(destination, session);
   const defaultWorkspace = place.kind === 'disk' ? place.directory : '.';
@@ -44,19 +48,31 @@ export async function findMirrorLock(
   const readArchived = (unfinished: boolean) =>
     place.kind === 'disk' ? readLockOfArchive(place.directory, { unfinished, signal }) : undefined;
   const unfinished = await readArchived(true);
-  if (unfinished !== undefined) return { lock: unfinished, name: 'embedded in the unfinished archive' };
+  if (unfinished !== undefined) return toFound(unfinished, 'embedded in the unfinished archive');
   try {
-    return { lock: await workspace.readLock(), name: shown };
+    return toFound(await workspace.readLock(), shown);
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
     const finished = await readArchived(false);
-    if (finished !== undefined) return { lock: finished, name: 'embedded in the archive' };
+    if (finished !== undefined) return toFound(finished, 'embedded in the archive');
     throw new OpmateError('NOT_FOUND', `${shown}: lock not found`, {
       file: shown,
       hint: 'use mirror.lockFile with a lock file or the directory of an archive, or mirror.workspace with that of the run',
       cause: error,
     });
   }
+}
+
+function toFound(lock: ImageSetLock, name: string): FoundLock {
+  return { lock, name, plan: planOf(lock) };
+}
+
+/** Returns the path of the lock that the last run of a workspace wrote, relative to the working directory. */
+export function nameWorkspaceLock(
+  workspace: string | undefined,
+  { workingDirectory }: Pick<Session, 'workingDirectory'>,
+): string {
+  return new Workspace(workingDirectory, workspace ?? '.').shownLock;
 }
 
 /**
@@ -87,4 +103,22 @@ export async function readNamedLock(
 
 async function readArchivedLock(place: string, shown: string): Promise<ImageSetLock> {
   return parseLock((await readArchiveIndex(place)).lock, `${shown}: the lock of the archive`, 'reference');
+}
+
+/** Differences of two locks. */
+export interface ComparedLocks {
+  diff: LockDiff;
+  /** True if both mirror the same content. */
+  isSame: boolean;
+}
+
+/** Compares two locks, each named as for `readNamedLock`. Throws OpmateError. */
+export async function diffNamedLocks(
+  from: string,
+  to: string,
+  session: Pick<Session, 'workingDirectory'>,
+): Promise<ComparedLocks> {
+  const before = await readNamedLock(from, session);
+  const diff = diffLocks(before, await readNamedLock(to, session));
+  return { diff, isSame: isSameSet(diff) };
 }

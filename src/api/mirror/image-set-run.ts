@@ -1,13 +1,19 @@
 import path from 'node:path';
 import type { KeyObject } from 'node:crypto';
+import { isDigest } from '../../core/digest.js';
+import { UsageError, invalidValue } from '../../core/errors.js';
 import type { BasePlace } from '../../mirror/image-set/archive-base.js';
 import type { OnError } from '../../mirror/plan/planned-image.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
-import type { ClusterResourceOptions } from '../../mirror/image-set/image-set-resources.js';
+import {
+  type ClusterResourceOptions,
+  isObjectName,
+  isObjectPrefix,
+} from '../../mirror/image-set/image-set-resources.js';
 import { Workspace } from '../../mirror/image-set/workspace.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import type { ImageSetLock, LockedImage } from '../../mirror/lock/lock.js';
-import type { Shard } from '../../mirror/lock/shard.js';
+import { type Shard, parseShard } from '../../mirror/lock/shard.js';
 import type { DependencyMode } from '../../mirror/selection/dependencies.js';
 import type { TransferOptions, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { PolicyRequest } from '../../mirror/verification/signature-policy.js';
@@ -28,8 +34,11 @@ export interface VerificationOptions extends PolicyRequest {
 export interface MirrorOptions extends Partial<
   Pick<TransferOptions, 'imagesAtOnce' | 'layersAtOnce' | 'imageTimeoutMs'>
 > {
-  /** Workspace, or parent directory of its `working-dir` with the lock and cluster resources; default none: nothing is written. */
-  workspace?: string | Workspace | undefined;
+  /**
+   * Parent directory of the `working-dir` with the lock and cluster resources, `DIRECTORY` or `file://DIRECTORY`; true for the
+   * directory of the archive, of a registry the working directory. Default none: nothing is written.
+   */
+  workspace?: string | true | undefined;
   /** Lock file to write, or with `locked` to read; default `opmate.lock.json` in the `working-dir` of the workspace. */
   lockFile?: string | undefined;
   /** Mirror exactly what the lock of the workspace pins; default false. */
@@ -38,15 +47,18 @@ export interface MirrorOptions extends Partial<
   lock?: ImageSetLock | undefined;
   /** Read images of a lock from this machine that the configuration does not name; default false. */
   allowLocal?: boolean | undefined;
-  /** ID of the plan that the lock must have, see `planOf`; default any. */
+  /** ID of the plan that the lock must have, `sha256:…`; default `OPMATE_PLAN` of the environment with `locked`, else any. */
   plan?: string | undefined;
   /**
    * Read and copy only images that the last run of the workspace could not mirror, with the catalogs and releases that it
    * read; default false. After a run that did not end, or with another configuration, all images are mirrored.
    */
   retryFailed?: boolean | undefined;
-  /** Copy only this shard of the lock; default all. */
-  shard?: Shard | undefined;
+  /**
+   * Copy only this shard of the lock, `I/N` with a zero-based I; default with `locked` that of the variables of an indexed Job,
+   * else all.
+   */
+  shard?: string | undefined;
   /** Time without progress after which a shard stops waiting for blobs of others, in milliseconds; default 10,000. */
   shardWaitMs?: number | undefined;
   /** Handling of bundles that selected ones depend on; default `report`. */
@@ -90,7 +102,9 @@ type Defaulted = 'dependencies' | 'onError' | 'signatures';
 
 /** One run over an image set. */
 export interface ImageSetRun {
-  readonly options: MirrorOptions & { [K in Defaulted]: NonNullable<MirrorOptions[K]> };
+  readonly options: Omit<MirrorOptions, 'shard'> & {
+    [K in Defaulted]: NonNullable<MirrorOptions[K]>;
+  } & { shard: Shard | undefined };
   /** Limits and error handling of copying. */
   readonly transfer: TransferOptions;
   /** The ImageSetConfiguration; undefined for all content of an archive. */
@@ -112,20 +126,25 @@ const lockedHints = {
   unreachable: 'make the registry reachable, or plan again without the image',
 };
 
-/** Prepares a run; nothing is read yet. Throws UsageError for an invalid destination. */
+/** Prepares a run; nothing is read yet. Throws UsageError for an invalid destination and options that it excludes. */
 export function prepareRun(
   configFile: string | undefined,
-  destination: string | MirrorDestination,
+  destination: string,
   session: Session,
   options: MirrorOptions,
 ): ImageSetRun {
-  const { workingDirectory } = session;
-  const { workspace, lockFile, base, verification, imagesAtOnce, layersAtOnce, imageTimeoutMs } = options;
+  const { workingDirectory, environment } = session;
+  const { base, locked = false, verification, imagesAtOnce, layersAtOnce, imageTimeoutMs } = options;
   const { dependencies = 'report', onError = 'stop', signatures = true } = options;
+  const place = parseDestination(destination, session, options.maxNestedPaths);
+  const shard = parseShard(options.shard, locked ? environment : {});
+  const plan = options.plan ?? (locked ? environment['OPMATE_PLAN'] : undefined);
+  requireCompatible({ ...options, plan }, place, shard);
+  requireObjectNames(options.naming);
   // Signatures are read again when they are copied.
   const own = verification === undefined ? session : withChanges(session, { signatureReads: new Map() });
   return {
-    options: { ...options, dependencies, onError, signatures },
+    options: { ...options, plan, shard, dependencies, onError, signatures },
     transfer: {
       session: own,
       imagesAtOnce,
@@ -133,12 +152,11 @@ export function prepareRun(
       imageTimeoutMs,
       maxPerRegistry: resolveMaxPerRegistry(options),
       continueOnError: onError !== 'stop',
-      hints: options.locked === true ? lockedHints : configuredHints,
+      hints: locked ? lockedHints : configuredHints,
     },
     configFile,
-    destination: parseDestination(destination, session, options.maxNestedPaths),
-    workspace:
-      typeof workspace === 'string' ? new Workspace(workingDirectory, workspace, lockFile) : workspace,
+    destination: place,
+    workspace: openWorkspace(options, place, workingDirectory),
     base:
       base === undefined
         ? undefined
@@ -146,6 +164,88 @@ export function prepareRun(
     session: own,
   };
 }
+
+/** Throws UsageError for options that a destination, or one of the others, excludes. */
+function requireCompatible(
+  { plan, locked, onError, signingKey, base, strictArchive }: MirrorOptions,
+  { kind }: MirrorDestination,
+  shard: Shard | undefined,
+): void {
+  if (shard !== undefined && kind === 'disk')
+    throw new UsageError('mirror.shard: shards mirror to a registry', {
+      hint: 'use docker://REGISTRY[/PATH]',
+    });
+  if (plan !== undefined && !isDigest(plan)) {
+    const hint = 'use the plan ID that api.planMirror returns: sha256:…';
+    throw invalidValue('mirror.plan', plan, 'not a plan ID', { hint });
+  }
+  if (locked === true && onError !== undefined && onError !== 'stop' && kind === 'disk') {
+    throw new UsageError('mirror.onError: the archive of a lock has all of its images', {
+      hint: 'create a lock without them with api.planMirror and the same mirror.onError',
+    });
+  }
+  if (kind === 'disk') return;
+  const hint = 'mirror to file://DIRECTORY';
+  if (signingKey !== undefined) throw new UsageError('mirror.signingKey: signs an archive', { hint });
+  if (base !== undefined || strictArchive === true)
+    throw new UsageError('mirror.base and mirror.strictArchive are for archives', { hint });
+}
+
+/** Throws UsageError for names that objects cannot have. */
+function requireObjectNames({ catalogName, prefix }: NonNullable<MirrorOptions['naming']> = {}): void {
+  const hint = 'use at most 63 characters of a-z, 0-9 and "-", starting with a letter';
+  if (catalogName !== undefined && !isObjectName(catalogName))
+    throw invalidValue('mirror.catalogName', catalogName, 'invalid object name', { hint });
+  if (prefix !== undefined && !isObjectPrefix(prefix))
+    throw invalidValue('mirror.prefix', prefix, 'invalid name prefix', { hint });
+}
+
+/** Returns the workspace of a run. */
+function openWorkspace(
+  { workspace, lockFile }: Pick<MirrorOptions, 'workspace' | 'lockFile'>,
+  destination: MirrorDestination,
+  workingDirectory: string,
+): Workspace | undefined {
+  if (workspace === undefined) return undefined;
+  const usual = destination.kind === 'disk' ? destination.directory : '.';
+  return new Workspace(workingDirectory, workspace === true ? usual : workspace, lockFile);
+}
+
+/**
+ * Returns when the last run of a workspace started, if it mirrored all of its images: nothing is left for `retryFailed`.
+ * Throws UsageError for an invalid destination.
+ */
+export async function findCompleteRun(
+  destination: string,
+  session: Session,
+  options: Pick<MirrorOptions, 'workspace' | 'lockFile'>,
+): Promise<string | undefined> {
+  const place = parseDestination(destination, session);
+  const [last] = (await openWorkspace(options, place, session.workingDirectory)?.readImageSetRuns()) ?? [];
+  return last?.ended?.result === 'done' ? last.started.time : undefined;
+}
+
+/** Paths of what a run writes, for messages: relative to the working directory. */
+export interface RunPaths {
+  lock: string;
+  /** Directory of the cluster resources. */
+  resources: string;
+  /** Directory of the mapping. */
+  mapping: string;
+}
+
+/** Result with the paths of its run, undefined without workspace. */
+export type WithPaths<T> = T & { paths: RunPaths | undefined };
+
+/** Adds the paths of a run to its result. */
+export function withPaths<T extends object>({ workspace }: ImageSetRun, result: T): WithPaths<T> {
+  if (workspace === undefined) return { ...result, paths: undefined };
+  const [resources, mapping] = [workspace.show('cluster-resources'), workspace.show('dry-run')];
+  return { ...result, paths: { lock: workspace.shownLock, resources, mapping } };
+}
+
+/** Result with the ID of the plan that its lock pins. */
+export type WithPlan<T> = T & { plan: string };
 
 const defaultMaxPerRegistry = 6;
 

@@ -1,7 +1,8 @@
+import { UsageError } from '../../core/errors.js';
 import { type LockStatus, readArchiveStatus, readRegistryStatus } from '../../mirror/lock/lock-status.js';
 import { type ImageSetLock, withoutCharts, withoutHeld } from '../../mirror/lock/lock.js';
 import type { Session } from '../../source/session.js';
-import { type MirrorDestination, parseDestination } from './destination.js';
+import { parseDestination } from './destination.js';
 import { type MirrorOptions, resolveMaxPerRegistry } from './image-set-run.js';
 
 /** Options of reading the status of a mirror. */
@@ -21,11 +22,15 @@ export interface MirrorStatusOptions extends Pick<
  */
 export async function readMirrorStatus(
   lock: ImageSetLock,
-  destination: string | MirrorDestination,
+  destination: string,
   session: Session,
   { helmCharts = false, maxNestedPaths, shards, ...limits }: MirrorStatusOptions = {},
 ): Promise<LockStatus> {
   const place = parseDestination(destination, session, maxNestedPaths);
+  if (shards !== undefined && place.kind === 'disk')
+    throw new UsageError('options.shards: shards mirror to a registry', {
+      hint: 'use docker://REGISTRY[/PATH]',
+    });
   const current = withoutHeld(lock);
   if (place.kind === 'disk') return readArchiveStatus(current, place.directory, session);
   const transfer = { ...limits, session, maxPerRegistry: resolveMaxPerRegistry(limits) };

@@ -6,7 +6,6 @@ import { type Generation, removeGenerations, splitGenerations } from '../../mirr
 import { readLock } from '../../mirror/lock/parse-lock.js';
 import type { Session } from '../../source/session.js';
 import { type DeletedImages, recordDeletions } from './delete-images.js';
-import type { MirrorDestination } from './destination.js';
 import { type ImageSetRun, type MirrorOptions, prepareRun } from './image-set-run.js';
 import { RunTrail } from './record-run.js';
 
@@ -34,7 +33,7 @@ export interface PrunableImages {
  * then does: images, catalogs, charts and signatures. Deletes nothing. Throws OpmateError.
  */
 export async function listPrunable(
-  destination: string | MirrorDestination,
+  destination: string,
   session: Session,
   options: PruneOptions,
 ): Promise<PrunableImages> {
@@ -63,7 +62,7 @@ export async function listPrunable(
  */
 export async function pruneMirror(
   { images }: PrunableImages,
-  destination: string | MirrorDestination,
+  destination: string,
   session: Session,
   options: PruneOptions,
 ): Promise<DeletedImages> {

@@ -8,7 +8,7 @@ import { getTargetName } from '../../mirror/lock/lock-plan.js';
 import type { NamedTransfer, TransferOptions, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { Verdict } from '../../oci/signatures/verify-image.js';
 import type { Session } from '../../source/session.js';
-import type { ImageSetRun } from './image-set-run.js';
+import type { ImageSetRun, WithPlan } from './image-set-run.js';
 
 type Result = { report: TransferReport; lock: ImageSetLock };
 
@@ -19,9 +19,12 @@ type Result = { report: TransferReport; lock: ImageSetLock };
 export async function recordRun<T extends Result>(
   run: ImageSetRun,
   work: (run: ImageSetRun) => Promise<T>,
-): Promise<T> {
+): Promise<WithPlan<T>> {
   const { workspace, session, configFile } = run;
-  if (workspace === undefined) return work(run);
+  if (workspace === undefined) {
+    const result = await work(run);
+    return { ...result, plan: planOf(result.lock) };
+  }
   const task = run.destination.kind === 'disk' ? ('archive' as const) : ('mirror' as const);
   const destination = run.destination.text;
   const trail = new RunTrail(workspace, session, { task, destination, configuration: configFile });
@@ -52,9 +55,10 @@ export async function recordRun<T extends Result>(
     const { report, lock } = result;
     trail.addLost(report);
     const { missing, failed, blobs, bytes } = report;
+    const plan = planOf(lock);
     const images = task === 'archive' ? copies.getCount() : report.done.length;
-    await trail.end({ images, failed: missing.length + failed.length, blobs, bytes, plan: planOf(lock) });
-    return result;
+    await trail.end({ images, failed: missing.length + failed.length, blobs, bytes, plan });
+    return { ...result, plan };
   } catch (error) {
     if (isRecorded) await trail.fail(error, copies.getCount());
     throw error;

@@ -1,4 +1,4 @@
-import { type CatalogRows, listCatalog } from '../../api/list-catalog.js';
+import { type CatalogRows, listCatalog } from '../../api/listing/list-catalog.js';
 import { rememberNames } from '../completion/cache.js';
 import type { CommandContext } from '../context.js';
 import { type FlagValues, list } from '../command/flags.js';

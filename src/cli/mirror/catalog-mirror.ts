@@ -4,17 +4,15 @@ import { type Flag, type FlagValues, flag, grouped, parsed, text } from '../comm
 import { integer, pollInterval } from '../command/values.js';
 import { type GlobalOptions, registryFlags } from '../command/global-flags.js';
 import { formatFlags } from '../ending.js';
-import { copyFlags, maxPerRegistryFlag } from './flags.js';
+import { copyFlags, directoryUrl, maxPerRegistryFlag } from './flags.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import { type MirrorCatalogOptions, mirrorCatalog } from '../../api/mirror/mirror-catalog.js';
 import type { CatalogMirrorPlan } from '../../mirror/mapping/catalog-mirror.js';
 import { maxMirrorSetBytes } from '../../mirror/cluster-manifests.js';
 import type { MirrorScope } from '../../mirror/mapping/mirror-sets.js';
 import { exitCodes } from '../exit-codes.js';
-import { getWorkspace } from './image-set-options.js';
 import { finishTransfer, parseGlobalOptions, warnOfUnusedFlags } from './options.js';
 import { count, shellWord } from '../printable.js';
-import type { CommandContext } from '../context.js';
 import type { CommandSession } from '../session.js';
 
 const flags = {
@@ -45,7 +43,7 @@ const flags = {
       'interval in which the cluster polls the catalog: updateStrategy',
       pollInterval,
     ),
-    workspace: text('file://directory', 'record copies in working-dir/audit.jsonl below it'),
+    workspace: directoryUrl('record copies in working-dir/audit.jsonl below it'),
     manifestsOnly: flag('write mapping and manifests without copying images'),
   }),
   filterByOs: text('pattern', 'the old name of --index-filter-by-os', { hidden: true }),
@@ -87,7 +85,7 @@ export const command = defineCommand({
   readOptions: ({ options }) => parseGlobalOptions(options),
   async runInSession({ context, args: [source, destination], options, session }) {
     const { dryRun } = options;
-    const mirrorOptions = parseMirrorOptions(options, context);
+    const mirrorOptions = parseMirrorOptions(options);
     const { logger } = session;
     warnOfUnusedFlags(options, logger);
     const { plan, report, directory } = await mirrorCatalog(source, destination, session, {
@@ -112,7 +110,7 @@ export const command = defineCommand({
   },
 });
 
-function parseMirrorOptions(options: CatalogMirrorOptions, context: CommandContext): MirrorCatalogOptions {
+function parseMirrorOptions(options: CatalogMirrorOptions): MirrorCatalogOptions {
   const { sourceName, manifestsOnly, mergeRepositories, continueOnError, dryRun, referrers, itms } = options;
   return {
     sourceName,
@@ -132,7 +130,7 @@ function parseMirrorOptions(options: CatalogMirrorOptions, context: CommandConte
     platformPattern: parsePlatformPattern(options),
     path: pathOption(options),
     manifests: options.toManifests,
-    workspace: options.workspace === undefined ? undefined : getWorkspace(options, context),
+    workspace: options.workspace,
     directory: options.dir,
     fromDirectory: options.fromDir,
   };

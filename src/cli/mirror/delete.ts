@@ -4,16 +4,17 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, repeated, requiredUnless, text } from '../command/flags.js';
 import { type ImageSetOptions, lockFlags, mirrorFlags, targetAccessFlags } from './flags.js';
 import { readMirrorOptions } from './oc-mirror-flags.js';
-import path from 'node:path';
-import { invalidValue } from '../../core/errors.js';
 import { decodeFile } from '../../document/document.js';
-import { deleteMirrored, listMirrorDeletions, listReplacedImages } from '../../api/mirror/delete-images.js';
-import { lockName } from '../../mirror/lock/lock.js';
-import { parseMirrorTarget } from '../../mirror/naming/mirror-target.js';
-import { requireNoLinks, writeOutputFiles } from '../../mirror/output-files.js';
+import {
+  deleteMirrored,
+  listMirrorDeletions,
+  listReplacedImages,
+  requireFileSuffix,
+  writeDeleteList,
+} from '../../api/mirror/delete-images.js';
+import { nameWorkspaceLock } from '../../api/mirror/find-lock.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
-import { getWorkspace } from './image-set-options.js';
 import { readInputFile } from '../../files/read-file.js';
 import { writeAll } from '../output.js';
 import { formatFlags, reportEnding, summarizeItems } from '../ending.js';
@@ -88,69 +89,46 @@ export const command = defineCommand({
   readOptions: ({ context, args: [destination], options }) =>
     readMirrorOptions(options, [destination], context),
   async runInSession({ context, args: [destination], options, session }) {
-    parseMirrorTarget(destination);
     const { deleteYamlFile } = options;
     return deleteYamlFile === undefined
-      ? generateList(context, destination, options, session)
+      ? generateList(destination, options, session)
       : deleteListed(context, destination, deleteYamlFile, options, session);
   },
 });
 
 async function generateList(
-  context: CommandContext,
   destination: string,
   options: DeleteOptions,
   session: CommandSession,
 ): Promise<number> {
-  const { config: file = '', deleteId, maxNestedPaths } = options;
-  if (deleteId !== undefined && !/^[A-Za-z0-9][\w.-]{0,63}$/.test(deleteId)) {
-    throw invalidValue('--delete-id', deleteId, 'not a part of a file name', {
-      hint: 'use letters, digits, ".", "_" and "-", up to 64 characters',
-    });
-  }
-  const workspace = getWorkspace(options, context);
+  const { config: file = '', deleteId, maxNestedPaths, workspace, previous } = options;
+  requireFileSuffix(deleteId);
   const { logger } = session;
-  const { previous } = options;
-  const keep = [
-    ...(options.keep ?? []),
-    ...(previous === undefined ? [] : [getCurrentLock(options, context)]),
-  ];
+  const current = previous === undefined ? [] : [options.lock ?? nameWorkspaceLock(workspace, session)];
+  const keep = [...(options.keep ?? []), ...current];
   const common = { maxNestedPaths, keep, signatures: options.deleteSignatures };
-  const text = previous === undefined ? decodeFile(await readInputFile(file, session), file) : undefined;
-  const { list, images, catalogs, kept, warnings } =
-    text === undefined
+  const configuration =
+    previous === undefined ? decodeFile(await readInputFile(file, session), file) : undefined;
+  const deletions =
+    configuration === undefined
       ? await listReplacedImages(previous ?? '', destination, session, common)
-      : await listMirrorDeletions(text, file, destination, session, {
+      : await listMirrorDeletions(configuration, file, destination, session, {
           ...common,
           v1Tags: options.deleteV1Images,
           graphData: options.graphData,
           ignoreReleaseSignature: options.ignoreReleaseSignature,
         });
+  const { images, catalogs, kept, warnings } = deletions;
   for (const warning of warnings) logger.log('warn', warning);
   for (const sentence of kept) logger.log('info', sentence);
-  const directory = path.join(workspace, 'working-dir', 'delete');
-  const suffix = deleteId === undefined ? '' : `-${deleteId}`;
-  const name = `delete-images${suffix}.yaml`;
-  const config = `delete-imageset-config${suffix}.yaml`;
-  await requireNoLinks([path.dirname(directory), directory]);
-  await writeOutputFiles(
-    directory,
-    new Map([[name, list], ...(text === undefined ? [] : [[config, text] as const])]),
-  );
+  const written = await writeDeleteList(deletions, session, { workspace, id: deleteId, configuration });
   const stay = catalogs > 0 ? '; catalogs stay' : '';
-  const written = path.relative(context.workingDirectory, path.join(directory, name));
   reportEnding(
     logger,
     [`${written}: ${count(images, 'image')} to delete${stay}`],
     images === 0 ? undefined : getDeleteCommand(written, destination, { ...options, keep }),
   );
   return exitCodes.done;
-}
-
-/** Returns the path of the lock that the last run wrote, which keeps its images. */
-function getCurrentLock(options: DeleteOptions, context: CommandContext): string {
-  const directory = path.relative(context.workingDirectory, getWorkspace(options, context));
-  return options.lock ?? path.join(directory, 'working-dir', lockName);
 }
 
 /** Returns the command that deletes the images of a list, with the options of the run that proposes it. */
@@ -176,7 +154,7 @@ async function deleteListed(
     keep: options.keep,
     allowShared: options.allowShared,
     signatures: options.deleteSignatures,
-    workspace: getWorkspace(options, context),
+    workspace: options.workspace ?? '.',
     maxPerRegistry: options.maxPerRegistry,
     maxNestedPaths: options.maxNestedPaths,
   });
@@ -201,7 +179,7 @@ async function deleteListed(
   const isWhole = stopped === undefined && failed.length === 0 && done.length > 0;
   if (isWhole) {
     const again = getDeleteCommand(file, destination, options);
-    const { registry } = parseMirrorTarget(destination);
+    const [registry] = destination.replace(/^docker:\/\//, '').split('/');
     logger.log('info', `next: ${dryRun ? again : `run garbage collection on ${registry} to free the space`}`);
   }
   logger.close();

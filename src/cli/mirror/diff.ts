@@ -2,9 +2,9 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { mirrorFlags } from './flags.js';
 import { quoteIfNeeded } from '../../core/go-json-quote.js';
-import { type LockDiff, diffLocks, isSameSet } from '../../mirror/lock/lock-diff.js';
+import type { LockDiff } from '../../mirror/lock/lock-diff.js';
 import { exitCodes } from '../exit-codes.js';
-import { readNamedLock } from '../../api/mirror/find-lock.js';
+import { diffNamedLocks } from '../../api/mirror/find-lock.js';
 import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
@@ -24,16 +24,15 @@ export const command = defineCommand({
     'Print the differences as JSON': 'opmate mirror diff older-archive archive -o json',
   },
   async run({ context, args: [from, to], options: { output } }) {
-    const before = await readNamedLock(from, context);
-    const diff = diffLocks(before, await readNamedLock(to, context));
-    const text = output === 'json' ? encodeData(diff, output) : formatText(diff);
+    const { diff, isSame } = await diffNamedLocks(from, to, context);
+    const differences = isSame ? 'no differences\n' : formatText(diff);
+    const text = output === 'json' ? encodeData(diff, output) : differences;
     await writeAll(context.stdout, text, context.signal);
-    return isSameSet(diff) ? exitCodes.done : exitCodes.findings;
+    return isSame ? exitCodes.done : exitCodes.findings;
   },
 });
 
 function formatText(diff: LockDiff): string {
-  if (isSameSet(diff)) return 'no differences\n';
   const { packages, channels, bundles, images, bytes } = diff;
   const change = (name: string, from: string, to: string): string =>
     `~ ${quoteIfNeeded(name)}: ${from} -> ${to}`;

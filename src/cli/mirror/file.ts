@@ -7,7 +7,6 @@ import { readInput } from '../input.js';
 import { registryFlags } from '../command/global-flags.js';
 import { formatFlags } from '../ending.js';
 import { type ImageSetOptions, mirrorFlags, targetAccessFlags } from './flags.js';
-import { getWorkspace } from './image-set-options.js';
 import { getCopyLimits, readMirrorOptions } from './oc-mirror-flags.js';
 import { finishTransfer, requireAllPlatforms, warnOfUnusedFlags } from './options.js';
 import { count, shellWord } from '../printable.js';
@@ -52,7 +51,7 @@ export async function mirrorFile(
       referrers: options.referrers,
       directory: options.dir,
       fromDirectory: options.fromDir,
-      workspace: options.workspace === undefined ? undefined : getWorkspace(options, context),
+      workspace: options.workspace,
       onResolved: (images) => session.logger.log('info', `${count(images, 'image')} to mirror`),
     });
     const next = flags.dryRun ? undefined : nextAfterCopy(report, options);

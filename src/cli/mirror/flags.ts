@@ -17,6 +17,14 @@ import { type GlobalOptions, registryFlags } from '../command/global-flags.js';
 import { archiveProofFlags } from '../archive/flags.js';
 import { policyFlags } from '../root/policy-flags.js';
 
+/** Declares a flag for `file://DIRECTORY`. */
+export function directoryUrl(summary: string): Flag<string | undefined> {
+  return parsed('file://directory', summary, (value) => {
+    if (/^file:\/\/./s.test(value)) return value;
+    throw new UsageError('not a directory', { hint: 'use file://DIRECTORY' });
+  });
+}
+
 /** Flags of commands that copy images. */
 export const copyFlags = {
   ...grouped('Input', {
@@ -51,7 +59,7 @@ function wholeMinutes(value: string): number {
 
 /** Flags for the lock of an image set. */
 export const lockFlags = grouped('Output', {
-  workspace: text('file://directory', 'parent of working-dir (default: file://.)'),
+  workspace: directoryUrl('parent of working-dir (default: file://.)'),
   lock: text('file', 'lock file (default: working-dir/opmate.lock.json below the workspace)'),
   maxNestedPaths: parsed(
     'count',

@@ -1,27 +1,23 @@
 import path from 'node:path';
 import {
-  type MirrorArchivesOptions,
   archiveImageSet,
   mapArchives,
   mapImageSet,
   mirrorArchives,
   mirrorImageSet,
 } from '../../api/mirror.js';
-import type {
-  MirrorArchive,
-  MirrorMapping,
-  MirrorOptions,
-  MirrorResult,
-  RemovedImages,
+import {
+  type MirrorArchive,
+  type MirrorMapping,
+  type MirrorOptions,
+  type MirrorResult,
+  type RemovedImages,
+  type WithPaths,
+  type WithPlan,
+  findCompleteRun,
 } from '../../api/mirror/image-set-run.js';
-import { type MirrorDestination, parseDestination } from '../../api/mirror/destination.js';
 import { countArchiveImages } from '../../api/images/archive-proof.js';
 import { readSigningKey } from '../../api/images/image-output.js';
-import { isDigest } from '../../core/digest.js';
-import { invalidValue, UsageError } from '../../core/errors.js';
-import { Workspace } from '../../mirror/image-set/workspace.js';
-import { planOf } from '../../mirror/lock/encode-lock.js';
-import { parseShard } from '../../mirror/lock/shard.js';
 import { formatArchiveAmounts, getArchiveBytes, getArchiveDirectory, readProof } from '../archive/options.js';
 import type { CommandContext } from '../context.js';
 import { formatFlags, reportEnding, summarizeItems } from '../ending.js';
@@ -30,124 +26,44 @@ import { amountOfBytes, count, shellWord } from '../printable.js';
 import type { CommandSession } from '../session.js';
 import { type ImageSetOptions, lockFlags, repeatedFlags, targetAccessFlags } from './flags.js';
 import { describeBytes, describePlan } from './image-set-messages.js';
-import { getNaming, getWorkspace, readVerification } from './image-set-options.js';
+import { readVerification } from './image-set-options.js';
 import { getCopyLimits } from './oc-mirror-flags.js';
 import { encodeReport, finishTransfer } from './options.js';
 import { prune, readPruneAge } from './prune.js';
 import { writeAll } from '../output.js';
 import { NothingMirroredError } from '../../mirror/image-set/image-set-mirror.js';
 
-/** Validated arguments of a run over an image set. */
+/** A run over an image set, as the command line has it. */
 interface ImageSetRequest {
   options: ImageSetOptions;
-  /** As the command line has it. */
   target: string;
-  destination: MirrorDestination;
-  /** Names files in messages. */
-  workspace: Workspace;
-  mirror: MirrorOptions;
-}
-
-/** Reads the flags of a run. Throws UsageError for invalid values and mutually exclusive flags. */
-export function readImageSetRequest(
-  context: CommandContext,
-  options: ImageSetOptions,
-  target: string,
-): ImageSetRequest {
-  const { workingDirectory } = context;
-  const { maxNestedPaths, maxPerRegistry } = options;
-  const destination = parseDestination(target, context, maxNestedPaths);
-  const naming = { ...getNaming(options), icsp: options.icsp };
-  const verification = readVerification(options);
-  const shard = parseShard(options.shard, options.locked === true ? context.environment : {});
-  const directory = getWorkspace(
-    options,
-    context,
-    destination.kind === 'disk' ? destination.directory : undefined,
-  );
-  requireCompatibleFlags(options, destination, shard !== undefined);
-  if (options.base !== undefined) getArchiveDirectory(options.base);
-  const { locked, allowLocal, dependencies, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature } =
-    options;
-  const workspace = new Workspace(workingDirectory, directory, options.lock);
-  return {
-    options,
-    target,
-    destination,
-    workspace,
-    mirror: {
-      workspace,
-      locked,
-      allowLocal,
-      maxNestedPaths,
-      maxPerRegistry,
-      naming,
-      verification,
-      shard,
-      shardWaitMs: options.shardWait,
-      dependencies,
-      onError: options.onError,
-      base: options.base,
-      strictArchive,
-      helmCharts,
-      avoidRisks,
-      ignoreReleaseSignature,
-      graphBase: options.graphBaseImage,
-      graphData: options.graphData,
-      retryFailed: options.retryFailed,
-      plan: options.plan ?? (locked === true ? context.environment['OPMATE_PLAN'] : undefined),
-      signatures: options.removeSignatures === true ? false : undefined,
-      ...getCopyLimits(options),
-    },
-  };
-}
-
-function requireCompatibleFlags(
-  options: ImageSetOptions,
-  { kind }: MirrorDestination,
-  hasShard: boolean,
-): void {
-  const { plan } = options;
-  if (hasShard && kind === 'disk') {
-    throw new UsageError('--shard: shards mirror to a registry', { hint: 'use docker://REGISTRY[/PATH]' });
-  }
-  if (plan !== undefined && !isDigest(plan)) {
-    const hint = 'use the plan ID that opmate mirror plan prints: sha256:…';
-    throw invalidValue('--plan', plan, 'not a plan ID', { hint });
-  }
-  if (
-    options.locked === true &&
-    options.onError !== undefined &&
-    options.onError !== 'stop' &&
-    kind === 'disk'
-  ) {
-    throw new UsageError('--on-error: the archive of a lock has all of its images', {
-      hint: 'create a lock without them with opmate mirror plan and the same --on-error',
-    });
-  }
-  if (options.signBy !== undefined && kind === 'registry') {
-    throw new UsageError('--sign-by: signs an archive', { hint: 'mirror to file://DIRECTORY' });
-  }
-  if (kind === 'registry' && (options.base !== undefined || options.strictArchive === true)) {
-    const hint = 'mirror to file://DIRECTORY';
-    throw new UsageError('--base and --strict-archive are for archives', { hint });
-  }
-  if (options.from !== undefined && kind === 'disk') {
-    const hint = 'use docker://REGISTRY[/PATH]';
-    throw new UsageError('--from: an archive is copied to a registry', { hint });
-  }
 }
 
 /** Returns the options of a run that reports its plan and copies on stderr. Throws OpmateError for an invalid key. */
-export async function openImageSetRun(
+export async function readMirrorRun(
   context: CommandContext,
-  { options, mirror }: ImageSetRequest,
+  options: ImageSetOptions,
   { logger }: CommandSession,
 ): Promise<MirrorOptions> {
-  const { signBy, icsp = false } = options;
+  const { lock, name, prefix, icsp = false, pollInterval, signBy } = options;
+  if (options.base !== undefined) getArchiveDirectory(options.base);
   const itemLevel = options.dryRun === true ? 'info' : 'debug';
   return {
-    ...mirror,
+    ...options,
+    ...getCopyLimits(options),
+    workspace: options.workspace ?? true,
+    lock: undefined,
+    lockFile: lock,
+    naming: {
+      catalogName: name,
+      prefix,
+      icsp,
+      pollIntervalMinutes: pollInterval && pollInterval / 60_000,
+    },
+    verification: readVerification(options),
+    shardWaitMs: options.shardWait,
+    graphBase: options.graphBaseImage,
+    signatures: options.removeSignatures === true ? false : undefined,
     signingKey: signBy === undefined ? undefined : await readSigningKey(signBy, context),
     onPlanned: (plan) => describePlan(plan, logger, { icsp, itemLevel }),
     onSurveyed: (bytes) => describeBytes(bytes, logger),
@@ -160,31 +76,24 @@ export async function runImageSet(
   request: ImageSetRequest,
   session: CommandSession,
 ): Promise<number> {
-  const { options, destination, workspace } = request;
-  const { config = '', from, dryRun = false, locked = false } = options;
+  const { options, target } = request;
+  const { config = '', from, dryRun = false } = options;
   const pruneAge = readPruneAge(request);
-  if (options.retryFailed && !(await needsRetry(workspace, session))) return exitCodes.done;
-  const mirror = await openImageSetRun(context, request, session);
-  if (from !== undefined) {
-    const directories = from.map(getArchiveDirectory);
-    const archives: MirrorArchivesOptions = {
-      ...mirror,
-      configFile: options.config,
-      proof: await readProof(options, context),
-    };
-    if (dryRun)
-      return finishMapping(request, await mapArchives(directories, destination, session, archives), session);
-    const result = await mirrorArchives(directories, destination, session, archives);
-    logUsedLock(`of archive ${from[0]}`, session);
-    return finishRun(context, request, result, session);
+  const mirror = await readMirrorRun(context, options, session);
+  if (options.retryFailed === true) {
+    const time = await findCompleteRun(target, session, mirror);
+    if (time !== undefined) {
+      session.logger.log('info', `the run of ${time} failed for no image: nothing to retry`);
+      return exitCodes.done;
+    }
   }
-  if (dryRun) return finishMapping(request, await mapImageSet(config, destination, session, mirror), session);
-  if (destination.kind === 'disk') {
-    const { directory } = destination;
-    const archive = await archiveImageSet(config, destination, session, mirror);
-    return finishArchive(context, { ...request, directory }, archive, session);
+  if (from !== undefined) return runArchives(context, request, from, mirror, session);
+  if (dryRun) return finishMapping(request, await mapImageSet(config, target, session, mirror), session);
+  if (target.startsWith('file://')) {
+    const archive = await archiveImageSet(config, target, session, mirror);
+    return finishArchive(context, request, archive, session);
   }
-  const result = await mirrorImageSet(config, destination, session, mirror).catch(async (error: unknown) => {
+  const result = await mirrorImageSet(config, target, session, mirror).catch(async (error: unknown) => {
     if (error instanceof NothingMirroredError && options.output === 'json') {
       const { removedBundles } = error.report;
       await writeAll(context.stdout, encodeReport(error.report, { removedBundles }));
@@ -192,20 +101,29 @@ export async function runImageSet(
     throw error;
   });
   for (const change of result.changes) session.logger.log('warn', change);
-  if (locked) logUsedLock(workspace.shownLock, session);
-  else logWrittenLock(workspace, session);
+  logLock(result, options, session);
   logRemovedImages(result.removed, request, session);
   const code = await finishRun(context, request, result, session);
   if (pruneAge === undefined || code !== exitCodes.done || result.waiting > 0) return code;
-  return prune(context, request, pruneAge, session);
+  return prune(context, { ...request, mirror }, pruneAge, session);
 }
 
-/** Reports whether the last run of a workspace failed for an image, was interrupted, or is unknown. */
-async function needsRetry(workspace: Workspace, { logger }: CommandSession): Promise<boolean> {
-  const [last] = await workspace.readImageSetRuns();
-  if (last?.ended?.result !== 'done') return true;
-  logger.log('info', `the run of ${last.started.time} failed for no image: nothing to retry`);
-  return false;
+/** Copies the archives of `--from`, or with `--dry-run` only maps their images. */
+async function runArchives(
+  context: CommandContext,
+  request: ImageSetRequest,
+  from: readonly string[],
+  mirror: MirrorOptions,
+  session: CommandSession,
+): Promise<number> {
+  const { options, target } = request;
+  const directories = from.map(getArchiveDirectory);
+  const archives = { ...mirror, configFile: options.config, proof: await readProof(options, context) };
+  if (options.dryRun === true)
+    return finishMapping(request, await mapArchives(directories, target, session, archives), session);
+  const result = await mirrorArchives(directories, target, session, archives);
+  logUsedLock(`of archive ${from[0]}`, session);
+  return finishRun(context, request, result, session);
 }
 
 /** Returns the command that runs the copies of a plan or dry run, with `changes` to its options. */
@@ -217,8 +135,13 @@ export function getCopyCommand(
 }
 
 /** Logs the path of the written lock. */
-export function logWrittenLock(workspace: Workspace, { logger }: CommandSession): void {
-  logger.log('info', `wrote the lock to ${workspace.shownLock}`);
+export function logWrittenLock({ paths }: WithPaths<object>, { logger }: CommandSession): void {
+  if (paths !== undefined) logger.log('info', `wrote the lock to ${paths.lock}`);
+}
+
+function logLock(result: WithPaths<object>, { locked }: ImageSetOptions, session: CommandSession): void {
+  if (locked === true) logUsedLock(result.paths?.lock ?? '', session);
+  else logWrittenLock(result, session);
 }
 
 /** Logs the images of the previous lock that are no longer selected, and the command that lists them for deletion. */
@@ -244,45 +167,45 @@ function logUsedLock(lock: string, { logger }: CommandSession): void {
   logger.log('info', `used the lock ${lock}`);
 }
 
-function describeResources(resources: ReadonlyMap<string, string>, workspace: Workspace): string {
+function describeResources(resources: ReadonlyMap<string, string>, directory: string): string {
   const names = [...resources.keys()].sort().join(', ');
-  return `wrote ${names || 'no manifests'} to ${workspace.show('cluster-resources')}`;
+  return `wrote ${names || 'no manifests'} to ${directory}`;
 }
 
 function finishMapping(
   request: ImageSetRequest,
-  { mapping, missing, resources }: MirrorMapping,
+  { mapping, missing, resources, paths }: WithPaths<MirrorMapping>,
   session: CommandSession,
 ): number {
-  const { workspace } = request;
   const { logger } = session;
   const describe = (file: string, lines: readonly string[]): string =>
-    `${workspace.show('dry-run', file)}: ${count(lines.length, 'image')}`;
+    `${path.join(paths?.mapping ?? '', file)}: ${count(lines.length, 'image')}`;
   const summary = [describe('mapping.txt', mapping)];
   if (missing.length > 0) summary.push(describe('missing.txt', missing));
-  if (resources !== undefined) summary.push(describeResources(resources, workspace));
+  if (resources !== undefined) summary.push(describeResources(resources, paths?.resources ?? ''));
   reportEnding(logger, summary, getCopyCommand(request));
   return exitCodes.done;
 }
 
 function finishRun(
   context: CommandContext,
-  { options: { output, from }, workspace }: ImageSetRequest,
-  { report, removedBundles, removed, resources, waiting, lock }: MirrorResult,
+  { options: { output, from } }: ImageSetRequest,
+  result: WithPaths<WithPlan<MirrorResult>>,
   session: CommandSession,
 ): Promise<number> {
-  session.logger.log('info', describeResources(resources, workspace));
+  const { report, removedBundles, removed, resources, waiting, plan, paths } = result;
+  const place = paths?.resources ?? '';
+  session.logger.log('info', describeResources(resources, place));
   if (waiting > 0) {
     const what = `waiting for ${count(waiting, 'image')} of other shards`;
     session.logger.log('info', `${what}: the last shard to end copies the catalogs`);
   }
-  const directory = shellWord(workspace.show('cluster-resources'));
   // Cluster resources refer to images that other shards still copy.
-  const next = resources.size === 0 || waiting > 0 ? undefined : `kubectl apply -f ${directory}`;
+  const next = resources.size === 0 || waiting > 0 ? undefined : `kubectl apply -f ${shellWord(place)}`;
   const results = {
-    lock: from?.[0] ?? workspace.shownLock,
-    plan: planOf(lock),
-    resources: [...resources.keys()].sort().map((name) => workspace.show('cluster-resources', name)),
+    lock: from?.[0] ?? paths?.lock ?? '',
+    plan,
+    resources: [...resources.keys()].sort().map((name) => path.join(place, name)),
     waiting,
     removedBundles,
     removedImages: removed.names,
@@ -298,10 +221,11 @@ function finishRun(
 
 function finishArchive(
   context: CommandContext,
-  { options, workspace, directory }: ImageSetRequest & { directory: string },
-  { index, keptBytes, lock, changes, removedBundles, report }: MirrorArchive,
+  { options, target }: ImageSetRequest,
+  archive: WithPaths<WithPlan<MirrorArchive>>,
   session: CommandSession,
 ): Promise<number> {
+  const { index, keptBytes, plan, changes, removedBundles, report, paths } = archive;
   const { logger } = session;
   const { id, base, parts, blobs, inBase, holders } = index;
   const kept = keptBytes > 0 ? `, ${amountOfBytes(keptBytes)} from an earlier run` : '';
@@ -312,13 +236,14 @@ function finishArchive(
     const omitted = `${count(inBase.size, 'file')}, ${amountOfBytes(omittedBytes)} omitted`;
     logger.log('info', `based on ${kind} ${base}: ${omitted}`);
   }
-  if (options.locked === true) logUsedLock(workspace.shownLock, session);
-  else logWrittenLock(workspace, session);
+  logLock(archive, options, session);
   for (const change of changes) logger.log('warn', change);
-  const shown = path.relative(context.workingDirectory, directory) || '.';
+  const { workingDirectory } = context;
+  const directory = path.resolve(workingDirectory, target.slice('file://'.length));
+  const shown = path.relative(workingDirectory, directory) || '.';
   const results = {
-    lock: workspace.shownLock,
-    plan: planOf(lock),
+    lock: paths?.lock ?? '',
+    plan,
     archive: {
       directory: shown,
       id,

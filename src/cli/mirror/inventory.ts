@@ -1,14 +1,9 @@
 import { readMirrorInventory } from '../../api/mirror-inventory.js';
-import { invalidValue } from '../../core/errors.js';
-import { parseMirrorTarget } from '../../mirror/naming/mirror-target.js';
-import { encodeInventory, computeInventoryId, summarizeInventory } from '../../mirror/inventory/inventory.js';
-import { isRepositoryName } from '../../oci/registry/registry-names.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { grouped, repeated, text } from '../command/flags.js';
+import { grouped, repeated, text as textFlag } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
 import { lockFlags, mirrorFlags } from './flags.js';
-import { readNamedLock } from '../../api/mirror/find-lock.js';
 import { readMirrorOptions } from './oc-mirror-flags.js';
 import { writeTo } from './options.js';
 
@@ -20,10 +15,10 @@ export const command = defineCommand({
   flags: {
     ...grouped('Selection', {
       repository: repeated('name', 'read this repository below the destination (default: all)'),
-      lock: text('file', 'read the repositories of this lock, archive or workspace'),
+      lock: textFlag('file', 'read the repositories of this lock, archive or workspace'),
     }),
     maxNestedPaths: lockFlags.maxNestedPaths,
-    to: text('file', 'write to this file (default: stdout)', { group: 'Output' }),
+    to: textFlag('file', 'write to this file (default: stdout)', { group: 'Output' }),
   },
   examples: {
     'Write the inventory of a disconnected registry':
@@ -36,32 +31,23 @@ export const command = defineCommand({
   readOptions: ({ context, args: [destination], options }) =>
     readMirrorOptions(options, [destination], context),
   async runInSession({ context, args: [destination], options, session }) {
-    parseMirrorTarget(destination);
-    const repositories = options.repository ?? [];
-    for (const name of repositories) {
-      if (isRepositoryName(name)) continue;
-      throw invalidValue('--repository', name, 'not a repository name', {
-        hint: 'use the path below the destination, without registry and tag: ns/name',
-      });
-    }
-    const { maxNestedPaths, maxPerRegistry } = options;
-    const locks = options.lock === undefined ? undefined : [await readNamedLock(options.lock, session)];
-    const inventory = await readMirrorInventory(destination, session, {
-      repositories: repositories.length === 0 ? undefined : repositories,
-      locks,
+    const { repository: repositories, lock, maxNestedPaths, maxPerRegistry } = options;
+    const { id, text, amounts } = await readMirrorInventory(destination, session, {
+      repositories,
+      locks: lock === undefined ? undefined : [lock],
       maxNestedPaths,
       maxPerRegistry,
     });
-    const encoded = encodeInventory(inventory);
-    const { repositories: number, tags, manifests, blobs, bytes } = summarizeInventory(inventory);
     session.logger.close();
-    const amounts = [
-      count(number, 'repository'),
-      ...[count(tags, 'tag'), count(manifests, 'manifest'), count(blobs, 'blob'), amountOfBytes(bytes)],
+    const counts = [
+      count(amounts.repositories, 'repository'),
+      count(amounts.tags, 'tag'),
+      count(amounts.manifests, 'manifest'),
+      count(amounts.blobs, 'blob'),
     ];
-    const size = amountOfBytes(Buffer.byteLength(encoded));
-    session.logger.log('info', `inventory ${computeInventoryId(inventory)}: ${amounts.join(', ')}`);
-    await writeTo(options.to, encoded, context, session.logger, (file) => [
+    session.logger.log('info', `inventory ${id}: ${counts.join(', ')}, ${amountOfBytes(amounts.bytes)}`);
+    const size = amountOfBytes(Buffer.byteLength(text));
+    await writeTo(options.to, text, context, session.logger, (file) => [
       `wrote ${file}, ${size}`,
       `opmate mirror -c CONFIG file://DIR --base ${shellWord(file)}`,
     ]);

@@ -1,19 +1,9 @@
-import { withOpen } from '../../core/concurrency.js';
 import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, requiredUnless, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { mirrorFlags } from './flags.js';
 import { readMirrorOptions } from './oc-mirror-flags.js';
-import { loadCatalog } from '../../api/load-catalog.js';
-import { parseReference } from '../../core/reference.js';
-import {
-  listVersions,
-  readOperatorNames,
-  requirePackageName,
-  getDefaultCatalogs,
-} from '../../mirror/selection/operator-list.js';
-import { listChannels, listPackages } from '../../graph/list.js';
-import { openReference } from '../../oci/image/open.js';
+import { listDefaultCatalogs, listCatalogOperators } from '../../api/listing/list-operators.js';
 import { rememberNames } from '../completion/cache.js';
 import type { CommandContext } from '../context.js';
 import { encodeData } from '../reports/encode-data.js';
@@ -68,35 +58,26 @@ async function catalogText(
   context: CommandContext,
   session: CommandSession,
 ): Promise<string> {
-  return withOpen(loadCatalog(reference.replace(/^oci:\/\//, 'oci:'), session), async (loaded) => {
-    const facts = await loaded.facts();
-    await rememberNames(context, reference, facts);
-    if (packageName !== undefined && channel !== undefined) {
-      const versions = listVersions(facts, packageName, channel, reference);
-      if (output === 'json') return encodeData({ versions }, 'json');
-      return formatTable(
-        ['VERSIONS'],
-        versions.map((name) => [name]),
-      );
-    }
-    if (packageName !== undefined) requirePackageName(facts, packageName, reference);
-    const names = await readOperatorNames(loaded, facts, { packageName, signal: session.signal });
-    const rows = listPackages(facts, names).filter(
-      ({ name }) => packageName === undefined || name === packageName,
-    );
-    const channels = packageName === undefined ? undefined : listChannels(facts, packageName);
-    if (output === 'json') return encodeData({ packages: rows, channels }, 'json');
-    const table = formatTable(
-      ['NAME', 'DISPLAY NAME', 'DEFAULT CHANNEL'],
-      rows.map((row) => [row.name, row.displayName, row.defaultChannel]),
-    );
-    if (channels === undefined) return table;
-    const header = ['PACKAGE', 'CHANNEL', 'HEAD'];
-    return `${table}\n${formatTable(
-      header,
-      channels.map((row) => [row.package, row.channel, row.head]),
-    )}`;
+  const { packages, channels, versions } = await listCatalogOperators(reference, session, {
+    package: packageName,
+    channel,
+    onFacts: (facts) => rememberNames(context, reference, facts),
   });
+  if (versions !== undefined) {
+    if (output === 'json') return encodeData({ versions }, 'json');
+    return formatTable(
+      ['VERSIONS'],
+      versions.map((name) => [name]),
+    );
+  }
+  if (output === 'json') return encodeData({ packages, channels }, 'json');
+  const table = formatTable(
+    ['NAME', 'DISPLAY NAME', 'DEFAULT CHANNEL'],
+    packages.map((row) => [row.name, row.displayName, row.defaultChannel]),
+  );
+  if (channels === undefined) return table;
+  const rows = channels.map((row) => [row.package, row.channel, row.head]);
+  return `${table}\n${formatTable(['PACKAGE', 'CHANNEL', 'HEAD'], rows)}`;
 }
 
 async function catalogsText(
@@ -104,16 +85,14 @@ async function catalogsText(
   output: ListOptions['output'],
   session: CommandSession,
 ): Promise<string> {
-  const catalogs: { image: string; isPresent: boolean }[] = [];
-  const lines = ['Available OpenShift OperatorHub catalogs:', `OpenShift ${printable(version)}:`];
-  for (const text of getDefaultCatalogs(version)) {
-    await withOpen(openReference(parseReference(text), session), async (opened) => {
-      const head = await opened.repository.headManifest(opened.reference, session);
-      const isThere = head !== undefined;
-      catalogs.push({ image: text, isPresent: isThere });
-      lines.push(isThere ? text : `Invalid catalog reference, please check version: ${text}`);
-    });
-  }
+  const catalogs = await listDefaultCatalogs(version, session);
   if (output === 'json') return encodeData({ catalogs }, 'json');
+  const lines = [
+    'Available OpenShift OperatorHub catalogs:',
+    `OpenShift ${printable(version)}:`,
+    ...catalogs.map(({ image, isPresent }) =>
+      isPresent ? image : `Invalid catalog reference, please check version: ${image}`,
+    ),
+  ];
   return lines.map((line) => `${line}\n`).join('');
 }

@@ -2,7 +2,7 @@ import {
   listChannelReleases,
   listReleaseChannels,
   listReleaseVersions,
-} from '../../api/mirror/list-releases.js';
+} from '../../api/listing/list-releases.js';
 import { formatOpenShift, parseOpenShiftVersion } from '../../core/openshift-version.js';
 import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, text } from '../command/flags.js';

@@ -6,7 +6,7 @@ import type { CommandContext } from '../context.js';
 import { useSession } from '../session.js';
 import { mirrorFile } from './file.js';
 import { type ImageSetOptions, mirrorFlags } from './flags.js';
-import { readImageSetRequest, runImageSet } from './image-set-run.js';
+import { runImageSet } from './image-set-run.js';
 import { readMirrorOptions, refuseFlags } from './oc-mirror-flags.js';
 import { requireAllPlatforms } from './options.js';
 
@@ -67,7 +67,11 @@ async function mirrorImageSet(
   const hint = 'use --on-error skip-image or skip-bundle, which also keep the catalogs consistent';
   refuseFlags(options, ['continueOnError', 'skipMissing'], ': not with --config or --from', hint);
   requireAllPlatforms(options);
-  const request = readImageSetRequest(context, options, text);
+  if (options.from !== undefined && text.startsWith('file://')) {
+    const destination = 'use docker://REGISTRY[/PATH]';
+    throw new UsageError('--from: an archive is copied to a registry', { hint: destination });
+  }
+  const request = { options, target: text };
   try {
     return await useSession(context, options, (session) => runImageSet(context, request, session));
   } catch (error) {

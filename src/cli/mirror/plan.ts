@@ -4,7 +4,6 @@ import { outputFormat } from '../command/shared-flags.js';
 import { imageSetFlags, mirrorFlags } from './flags.js';
 import { readMirrorOptions, refuseFlags } from './oc-mirror-flags.js';
 import { planMirror } from '../../api/mirror.js';
-import { planOf } from '../../mirror/lock/encode-lock.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import { logError } from '../../core/log.js';
 import type { ArchiveForecast } from '../../oci/archive-set/archive-set-writer.js';
@@ -13,13 +12,7 @@ import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
 import { encodeData } from '../reports/encode-data.js';
-import {
-  getCopyCommand,
-  logRemovedImages,
-  logWrittenLock,
-  openImageSetRun,
-  readImageSetRequest,
-} from './image-set-run.js';
+import { getCopyCommand, logRemovedImages, logWrittenLock, readMirrorRun } from './image-set-run.js';
 import { formatPackages } from './image-set-messages.js';
 import { describeFailures } from './options.js';
 
@@ -51,19 +44,13 @@ export const command = defineCommand({
     const hint = 'run opmate mirror status to see the remaining images';
     refuseFlags(options, ['from', 'locked'], ': a plan is made from the sources', hint);
     const { output, config } = options;
-    const request = readImageSetRequest(context, options, destination);
-    const mirror = await openImageSetRun(context, request, session);
-    const { bytes, lock, kept, report, changes, removed, archive } = await planMirror(
-      config,
-      request.destination,
-      session,
-      mirror,
-    );
-    const { shownLock } = request.workspace;
-    logWrittenLock(request.workspace, session);
+    const request = { options, target: destination };
+    const mirror = await readMirrorRun(context, options, session);
+    const planned = await planMirror(config, destination, session, mirror);
+    const { bytes, plan, paths, kept, report, changes, removed, archive } = planned;
+    logWrittenLock(planned, session);
     logRemovedImages(removed, request, session);
     for (const change of changes) session.logger.log('warn', change);
-    const plan = planOf(lock);
     const isWhole = report.failed.length === 0;
     if (!isWhole) session.logger.log('error', `${count(report.failed.length, 'image')} not in the plan`);
     const tooSmall = archive?.problem;
@@ -79,7 +66,7 @@ export const command = defineCommand({
         ? encodeData(
             {
               destination,
-              lock: shownLock,
+              lock: paths?.lock ?? '',
               plan,
               ...bytes,
               kept,

@@ -1,8 +1,7 @@
-import type { MirrorDestination } from '../../api/mirror/destination.js';
+import type { MirrorOptions } from '../../api/mirror/image-set-run.js';
 import { listPrunable, pruneMirror } from '../../api/mirror/prune-mirror.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import { logError } from '../../core/log.js';
-import type { Workspace } from '../../mirror/image-set/workspace.js';
 import type { CommandContext } from '../context.js';
 import { summarizeItems } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
@@ -14,8 +13,8 @@ import type { ImageSetOptions } from './flags.js';
 interface PruneRequest {
   options: ImageSetOptions;
   target: string;
-  destination: MirrorDestination;
-  workspace: Workspace;
+  /** Options of the run that is pruned. */
+  mirror: MirrorOptions;
 }
 
 const unitsMs: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, w: 604_800_000 };
@@ -24,10 +23,10 @@ const agePattern = /^(?:after )?(\d{1,5})([hdw])$/;
 /** Returns the age of locks that keep their images, in milliseconds; undefined without `--prune`. Throws UsageError. */
 export function readPruneAge({
   options: { prune: age },
-  destination,
-}: Pick<PruneRequest, 'options' | 'destination'>): number | undefined {
+  target,
+}: Pick<PruneRequest, 'options' | 'target'>): number | undefined {
   if (age === undefined) return undefined;
-  if (destination.kind === 'disk')
+  if (target.startsWith('file://'))
     throw new UsageError('--prune: deletes images of a registry', { hint: 'use docker://REGISTRY[/PATH]' });
   if (age === true) return 0;
   const [, number, unit = ''] = agePattern.exec(age) ?? [];
@@ -41,18 +40,15 @@ export function readPruneAge({
 /** Lists the images that no lock of that age selects, and deletes them once confirmed. Returns the exit code. */
 export async function prune(
   context: CommandContext,
-  { options, target, destination, workspace }: PruneRequest,
+  { options, target, mirror }: PruneRequest,
   ageMs: number,
   session: CommandSession,
 ): Promise<number> {
   const { logger } = session;
   const since = new Date(context.now().getTime() - ageMs);
-  const pruning = {
-    workspace,
-    since,
-    maxPerRegistry: options.maxPerRegistry,
-  };
-  const prunable = await listPrunable(destination, session, pruning);
+  const { workspace, lockFile, maxPerRegistry } = mirror;
+  const pruning = { workspace, lockFile, since, maxPerRegistry };
+  const prunable = await listPrunable(target, session, pruning);
   const amount = count(prunable.images.length, 'image');
   if (prunable.images.length === 0) {
     logger.log('info', 'nothing to prune');
@@ -67,7 +63,7 @@ export async function prune(
       hint: 'review the images, then add --yes',
     });
   if (!approved) return exitCodes.done;
-  const report = await pruneMirror(prunable, destination, session, pruning);
+  const report = await pruneMirror(prunable, target, session, pruning);
   for (const line of report.kept) logger.log('info', line);
   for (const error of report.failed) logError(logger, error);
   if (report.stopped !== undefined) logError(logger, report.stopped);

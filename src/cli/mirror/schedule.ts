@@ -6,7 +6,6 @@ import { integer } from '../command/values.js';
 import { exitCodes } from '../exit-codes.js';
 import { shellWord } from '../printable.js';
 import { lockFlags, mirrorFlags } from './flags.js';
-import { getWorkspace } from './image-set-options.js';
 import { readMirrorOptions } from './oc-mirror-flags.js';
 import { writeTo } from './options.js';
 
@@ -42,8 +41,8 @@ export const command = defineCommand({
   readOptions: ({ context, args: [destination], options }) =>
     readMirrorOptions(options, [destination], context),
   async runInSession({ context, args: [destination], options, session }) {
-    const { config, image, schedule, namespace, name, secret, storage, shards, lock, runFlag = [] } = options;
-    const workspace = options.workspace === undefined ? undefined : getWorkspace(options, context);
+    const { config, image, schedule, namespace, name, secret, storage, shards, ...others } = options;
+    const { lock, workspace, runFlag = [] } = others;
     const manifests = await scheduleMirror(config, destination, session, {
       image,
       schedule,

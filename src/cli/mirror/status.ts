@@ -4,15 +4,11 @@ import { integer } from '../command/values.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { lockFlags, mirrorFlags } from './flags.js';
 import { getCopyLimits, readMirrorOptions } from './oc-mirror-flags.js';
-import { planOf } from '../../mirror/lock/encode-lock.js';
 import type { LockStatus } from '../../mirror/lock/lock-status.js';
-import { UsageError } from '../../core/errors.js';
-import { parseDestination } from '../../api/mirror/destination.js';
 import { findMirrorLock } from '../../api/mirror/find-lock.js';
 import { readMirrorStatus } from '../../api/mirror/mirror-status.js';
 import { exitCodes } from '../exit-codes.js';
 import { formatPackages } from './image-set-messages.js';
-import { getWorkspace } from './image-set-options.js';
 import { maxShards } from '../../mirror/lock/shard.js';
 import { encodeData } from '../reports/encode-data.js';
 import { amountOfBytes, count, printable } from '../printable.js';
@@ -45,14 +41,10 @@ export const command = defineCommand({
     readMirrorOptions(options, [destination], context),
   async runInSession({ context, args: [destination], options, session }) {
     const { output, maxNestedPaths, maxPerRegistry, shards } = options;
-    const place = parseDestination(destination, context, maxNestedPaths);
-    if (shards !== undefined && place.kind === 'disk')
-      throw new UsageError('--shards: shards mirror to a registry', {
-        hint: 'use docker://REGISTRY[/PATH]',
-      });
-    const workspace = options.workspace === undefined ? undefined : getWorkspace(options, context);
-    const { lock, name } = await findMirrorLock(place, session, { lock: options.lock, workspace });
-    const status = await readMirrorStatus(lock, place, session, {
+    const { lock: named, workspace } = options;
+    const { lock, name, plan } = await findMirrorLock(destination, session, { lock: named, workspace });
+    const status = await readMirrorStatus(lock, destination, session, {
+      maxNestedPaths,
       maxPerRegistry,
       shards,
       helmCharts: options.helmCharts,
@@ -60,8 +52,8 @@ export const command = defineCommand({
     });
     const text =
       output === 'json'
-        ? encodeData({ destination, lock: name, plan: planOf(lock), ...status }, output)
-        : formatText(destination, name, status, planOf(lock));
+        ? encodeData({ destination, lock: name, plan, ...status }, output)
+        : formatText(destination, name, status, plan);
     await writePieces(context, session, text);
     return status.isComplete ? exitCodes.done : exitCodes.partly;
   },

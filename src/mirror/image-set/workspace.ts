@@ -46,11 +46,11 @@ export class Workspace {
   private readonly replacedFile: string;
 
   /**
-   * Paths are relative to `workingDirectory`, also in messages. Default lock: `working-dir/opmate.lock.json`.
+   * Paths are relative to `workingDirectory`, also in messages; `file://` may stand before the directory. Default lock: `working-dir/opmate.lock.json`.
    */
   constructor(workingDirectory: string, directory: string, lockPath?: string) {
     this.workingDirectory = workingDirectory;
-    this.directory = path.resolve(workingDirectory, directory);
+    this.directory = path.resolve(workingDirectory, directory.replace(/^file:\/\//, ''));
     this.root = path.join(this.directory, 'working-dir');
     this.lockFile =
       lockPath === undefined ? path.join(this.root, lockName) : path.resolve(workingDirectory, lockPath);

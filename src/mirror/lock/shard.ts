@@ -25,17 +25,17 @@ export function parseShard(
   if (text !== undefined) {
     const [, index, count] = /^([^/]*)\/([^/]*)$/.exec(text) ?? [];
     const hint = 'use I/N, e.g. 0/4 for the first of four machines';
-    return createShard(index ?? '', count ?? '', `options.shard ${quoteGo(text)}`, hint);
+    return createShard(index ?? '', count ?? '', `mirror.shard ${quoteGo(text)}`, hint);
   }
   const { JOB_COMPLETION_INDEX: index = '', JOB_COMPLETION_COUNT: count = '' } = environment;
   if (index === '' && count === '') return undefined;
   if (index === '' || count === '') {
     if (count === '')
       throw new UsageError('JOB_COMPLETION_INDEX is set, but JOB_COMPLETION_COUNT is not', {
-        hint: 'set JOB_COMPLETION_COUNT to the completions of the Job, or use options.shard I/N',
+        hint: 'set JOB_COMPLETION_COUNT to the completions of the Job, or use mirror.shard I/N',
       });
     throw new UsageError('JOB_COMPLETION_COUNT is set, but JOB_COMPLETION_INDEX is not', {
-      hint: 'run in a Job with completionMode Indexed, or use options.shard I/N',
+      hint: 'run in a Job with completionMode Indexed, or use mirror.shard I/N',
     });
   }
   const hint = 'use numbers, the first of them zero-based and less than the second';

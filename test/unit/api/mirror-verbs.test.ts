@@ -13,9 +13,9 @@ import {
   parseMappings,
   parseReference,
   readMirrorStatus,
-  readNamedLock,
   startRegistry,
 } from '../../../src/index.js';
+import { readNamedLock } from '../../../src/api/mirror/find-lock.js';
 import { openReference } from '../../../src/oci/image/open.js';
 import { catalogOf } from '../../e2e/catalogs.js';
 import { makeCatalogImage, makeImage, storeImage } from '../../e2e/images.js';

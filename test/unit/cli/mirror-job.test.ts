@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { loadAll } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
 import { parseDestination } from '../../../src/api/mirror/destination.js';
-import { getWorkspace } from '../../../src/cli/mirror/image-set-options.js';
 import type { ImageSetOptions } from '../../../src/cli/mirror/flags.js';
 import { createCommandLine } from '../../../src/cli/program.js';
 import { computeDigest } from '../../../src/core/digest.js';
@@ -103,7 +102,7 @@ describe('docs/examples/mirror-job.yaml', () => {
     }
     expect(volumeOf(options.authfile)?.secret?.secretName).toBe(credentials.metadata.name);
     expect(Object.keys(credentials.stringData)).toContain(options.authfile?.split('/').at(-1));
-    const work = mounts.get(getWorkspace(options, world));
+    const work = mounts.get(options.workspace?.slice('file://'.length) ?? '');
     expect(work).toBeDefined();
     expect(work?.readOnly).toBeUndefined();
   });

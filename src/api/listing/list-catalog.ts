@@ -1,10 +1,10 @@
-import { withOpen } from '../core/concurrency.js';
-import { readDisplayNames } from '../catalog/facts.js';
-import type { Criteria } from '../catalog/selection/catalog-filter.js';
-import { parseNamedRange } from '../catalog/selection/filter-criteria.js';
-import { OpmateError, readValue } from '../core/errors.js';
-import { requireKnown } from '../core/suggest.js';
-import { readBundleVersion } from '../graph/bundle-version.js';
+import { withOpen } from '../../core/concurrency.js';
+import { readDisplayNames } from '../../catalog/facts.js';
+import type { Criteria } from '../../catalog/selection/catalog-filter.js';
+import { parseNamedRange } from '../../catalog/selection/filter-criteria.js';
+import { OpmateError, readValue } from '../../core/errors.js';
+import { requireKnown } from '../../core/suggest.js';
+import { readBundleVersion } from '../../graph/bundle-version.js';
 import {
   type BundleRow,
   type ChannelRow,
@@ -12,11 +12,11 @@ import {
   listBundles,
   listChannels,
   listPackages,
-} from '../graph/list.js';
-import { validateInTurns } from '../graph/validate.js';
-import type { CatalogFacts } from '../model/facts.js';
-import type { Session } from '../source/session.js';
-import { loadCatalog } from './load-catalog.js';
+} from '../../graph/list.js';
+import { validateInTurns } from '../../graph/validate.js';
+import type { CatalogFacts } from '../../model/facts.js';
+import type { Session } from '../../source/session.js';
+import { loadCatalog } from '../load-catalog.js';
 
 /** Rows of a catalog, by kind. */
 export interface CatalogRows {

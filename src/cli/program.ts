@@ -19,6 +19,15 @@ export interface RunState {
   usageCode: number;
 }
 
+/** A command line on its way through commander. */
+interface Progress {
+  exitCode: number;
+  /** The arguments fit the command, whose work has begun. */
+  isComplete: boolean;
+  /** Command whose help commander shows. */
+  shown: Command | undefined;
+}
+
 /** Runs the command of the arguments and returns its exit code. Throws the errors of the command, and UsageError. */
 export async function runCommandLine(
   args: readonly string[],
@@ -31,13 +40,11 @@ export async function runCommandLine(
     await writeAll(context.stdout, `opmate ${ownVersion()}\n`);
     return exitCodes.done;
   }
-  let exitCode: number = exitCodes.done;
-  let isComplete = false;
-  let shown: Command | undefined;
+  const progress: Progress = { exitCode: exitCodes.done, isComplete: false, shown: undefined };
   const commandLine = createCommandLine(context, name, {
     async run(work) {
-      isComplete = true;
-      exitCode = (await work()) ?? exitCodes.done;
+      progress.isComplete = true;
+      progress.exitCode = (await work()) ?? exitCodes.done;
     },
     onCommand(command) {
       const options = command.optsWithGlobals<GlobalOptions>();
@@ -47,39 +54,48 @@ export async function runCommandLine(
     },
     print: () => undefined,
   });
-  const { program } = commandLine;
-  program.addHelpText('beforeAll', ({ command }) => {
-    shown = command;
+  commandLine.program.addHelpText('beforeAll', ({ command }) => {
+    progress.shown = command;
     return '';
   });
   const named = await commandLine.loadNamed(args);
   if (commandLine.findTool(named) !== undefined) state.usageCode = usageCode(commandLine, named, args);
   try {
     const help = await findHelp(commandLine, named, args, state);
-    if (help !== undefined) {
-      await writeAll(context.stdout, help);
-      return exitCode;
-    }
-    const mistyped = findMistypedCommand(commandLine, named, args);
-    if (mistyped !== undefined) {
-      throw unknownCommand(named, mistyped, commandLine.findReferenceCommand(named));
-    }
-    await program.parseAsync([...asLongFlags(named, args)], { from: 'user' });
+    if (help === undefined) await parseCommand(commandLine, named, args);
+    else await writeAll(context.stdout, help);
+    return progress.exitCode;
   } catch (error) {
-    const help = `see ${commandPath(named)} --help`;
-    if (!(error instanceof CommanderError)) {
-      throw error instanceof UsageError && !isComplete ? addContext(error, { hint: help }) : error;
-    }
+    if (!(error instanceof CommanderError)) throw withHelp(error, named, progress);
     // A group of commands without a command shows its help, as opm does; commander takes it for a mistake.
     if (error.exitCode === 0 || error.code === 'commander.help') {
       const steps = args.length === 0 ? await describeNextSteps(context) : '';
-      await writeAll(context.stdout, `${await helpText(commandLine, shown ?? named)}${steps}`);
+      await writeAll(context.stdout, `${await helpText(commandLine, progress.shown ?? named)}${steps}`);
       return exitCodes.done;
     }
-    state.debug = program.opts<GlobalOptions>().debug === true;
-    throw await explainUsage(error, commandLine, named, help);
+    state.debug = commandLine.program.opts<GlobalOptions>().debug === true;
+    throw await explainUsage(error, commandLine, named, helpHint(named));
   }
-  return exitCode;
+}
+
+/** Runs the command that the arguments name. Throws UsageError for a word that looks like a command and is none. */
+async function parseCommand(
+  commandLine: CommandLine,
+  named: Command,
+  args: readonly string[],
+): Promise<void> {
+  const mistyped = findMistypedCommand(commandLine, named, args);
+  if (mistyped !== undefined) throw unknownCommand(named, mistyped, commandLine.findReferenceCommand(named));
+  await commandLine.program.parseAsync([...asLongFlags(named, args)], { from: 'user' });
+}
+
+/** Adds the help of a command to an error of its arguments. */
+function withHelp(error: unknown, named: Command, { isComplete }: Progress): unknown {
+  return error instanceof UsageError && !isComplete ? addContext(error, { hint: helpHint(named) }) : error;
+}
+
+function helpHint(named: Command): string {
+  return `see ${commandPath(named)} --help`;
 }
 
 /** Returns the help that a command line asks for, besides that of commander. */

@@ -65,55 +65,84 @@ export async function useSources<T>(
   }
   const { requireDigest } = options;
   const lock = await openContentLock(options);
-  const contentOptions: ContentOptions = {
-    contentStore: await openStore(session),
-    requireDigest,
-    pins: lock.pins,
-  };
-  const opened: OpenedContent[] = [];
-  const local: { path: string; name: string }[] = [];
-  const pins: Pin[] = [];
-  const open = async (reference: string, roots?: readonly string[]): Promise<OpenedContent> => {
-    const placed = await placedSources(reference, options, session);
+  const contentStore = await openStore(session);
+  const sources = new OpenSources(session, options, { contentStore, requireDigest, pins: lock.pins });
+  try {
+    const result = await work(sources);
+    await sources.confirm();
+    if (!isRefused(result)) await lock.write(sources.pins);
+    return result;
+  } catch (error) {
+    throw sources.nameAsWritten(error);
+  } finally {
+    await sources.close();
+  }
+}
+
+/** Sources of one command. */
+class OpenSources implements SourceOpener {
+  readonly pins: Pin[] = [];
+  readonly #session: Session;
+  readonly #options: BundleSourceOptions;
+  readonly #contentOptions: ContentOptions;
+  readonly #opened: OpenedContent[] = [];
+  /** Directories and archives of this machine, as the user wrote them. */
+  readonly #local: { path: string; name: string }[] = [];
+
+  constructor(session: Session, options: BundleSourceOptions, contentOptions: ContentOptions) {
+    this.#session = session;
+    this.#options = options;
+    this.#contentOptions = contentOptions;
+  }
+
+  readonly open = async (reference: string, roots?: readonly string[]): Promise<OpenedContent> => {
+    const session = this.#session;
+    const placed = await placedSources(reference, this.#options, session);
     for (const { name, source } of placed) {
-      if (source.kind === 'directory' || source.kind === 'archive') local.push({ path: source.path, name });
+      if (source.kind === 'directory' || source.kind === 'archive')
+        this.#local.push({ path: source.path, name });
     }
+    const limits = { ...session.limits, ...(roots === bundleRoots && { maxFiles: maxBundleFiles }) };
+    const content = await openCombinedContent(placed, withChanges(session, { limits }), {
+      ...this.#contentOptions,
+      roots,
+    });
+    this.#opened.push(content);
+    this.#addPins(content.pins, placed);
+    return content;
+  };
+
+  readonly readBundle = (reference: string): Promise<ReadBundle> =>
+    readBundleFrom(reference, this.open, this.#session);
+
+  #addPins(pins: readonly Pin[], placed: readonly PlacedSource[]): void {
     const unpinned = new Set(
       placed.filter((source) => findUnpinned([source]).length > 0).map(({ name }) => name),
     );
-    const limits = { ...session.limits, ...(roots === bundleRoots && { maxFiles: maxBundleFiles }) };
-    const content = await openCombinedContent(placed, withChanges(session, { limits }), {
-      ...contentOptions,
-      roots,
-    });
-    opened.push(content);
-    for (const pin of content.pins) {
+    for (const pin of pins) {
       // A reference that may change is logged, except images, whose tags are known to move.
-      const isLogged = options.lock === undefined && unpinned.has(pin.name) && pin.type !== 'image';
-      const level = isLogged ? 'info' : 'debug';
-      session.logger.log(level, `${pin.name}: is ${pin.ref}`);
-      if (!pins.some(({ name }) => name === pin.name)) pins.push(pin);
+      const isLogged = this.#options.lock === undefined && unpinned.has(pin.name) && pin.type !== 'image';
+      this.#session.logger.log(isLogged ? 'info' : 'debug', `${pin.name}: is ${pin.ref}`);
+      if (!this.pins.some(({ name }) => name === pin.name)) this.pins.push(pin);
     }
-    return content;
-  };
-  try {
-    const result = await work({
-      open,
-      readBundle: (reference) => readBundleFrom(reference, open, session),
-      pins,
-    });
-    for (const content of opened) await content.confirm();
-    if (!isRefused(result)) await lock.write(pins);
-    return result;
-  } catch (error) {
-    // Paths are absolute below, but in messages they are as the user wrote them.
-    throw local.reduce(
+  }
+
+  /** Throws OpmateError for content that changed while it was read. */
+  async confirm(): Promise<void> {
+    for (const content of this.#opened) await content.confirm();
+  }
+
+  /** Returns an error with the paths of sources, which are absolute below, as the user wrote them. */
+  nameAsWritten(error: unknown): unknown {
+    return this.#local.reduce(
       (named, { path: absolute, name }) =>
         named instanceof OpmateError && absolute !== '/' ? renameDirectory(named, absolute, name) : named,
       error,
     );
-  } finally {
-    for (const content of opened) await content.close();
+  }
+
+  async close(): Promise<void> {
+    for (const content of this.#opened) await content.close();
   }
 }
 

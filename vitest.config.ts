@@ -7,6 +7,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const server = { deps: { external: [/\/dist\//] } };
 // Files of a worker share its modules: loading them again for each took half the time.
 const isolate = false;
+const setupFiles = ['test/support/equality.ts'];
 // Ends tests that hang: nothing that a busy machine with a slow disk needs longer for.
 const timeouts = {
   testTimeout: 180_000,
@@ -45,6 +46,7 @@ export default defineConfig({
           include: ['test/unit/**/*.test.ts'],
           ...timeouts,
           isolate,
+          setupFiles,
         },
       },
       {
@@ -54,6 +56,7 @@ export default defineConfig({
           globalSetup: ['test/e2e/global-setup.ts'],
           ...timeouts,
           isolate,
+          setupFiles,
           server,
         },
       },
@@ -64,10 +67,11 @@ export default defineConfig({
           globalSetup: ['test/cluster/global-setup.ts'],
           ...timeouts,
           isolate,
+          setupFiles,
           server,
         },
       },
-      { test: { name: 'faults', include: ['test/faults/**/*.test.ts'], testTimeout: 3_600_000 } },
+      { test: { name: 'faults', include: ['test/faults/**/*.test.ts'], setupFiles, testTimeout: 3_600_000 } },
     ],
   },
 });

@@ -69,7 +69,7 @@ type BundleDescription = Omit<BundleDetails, 'places' | 'problems'>;
 
 type OverviewContent = Omit<CatalogOverview, keyof ViewState>;
 
-interface CatalogViewOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
+export interface CatalogViewOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
   /** Older catalog to show the differences from. */
   compareWith?: ViewedCatalog | undefined;
   /**
@@ -77,6 +77,8 @@ interface CatalogViewOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
    * instead of later with `startChecks`.
    */
   checksFirst?: boolean | undefined;
+  /** Rewords problems and hints, which name options and verbs of the library (default: as they are). */
+  reword?: ((text: string) => string) | undefined;
 }
 
 /**
@@ -86,7 +88,7 @@ interface CatalogViewOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
  */
 export async function openCatalogView(
   viewed: ViewedCatalog,
-  { compareWith, checksFirst = false, signal, logger = silentLogger }: CatalogViewOptions = {},
+  { compareWith, checksFirst = false, signal, logger = silentLogger, reword }: CatalogViewOptions = {},
 ): Promise<CatalogView> {
   const { catalog } = viewed;
   const checked = checksFirst ? await runChecks(catalog, { signal, logger }) : undefined;
@@ -118,7 +120,7 @@ export async function openCatalogView(
     headings.set(name, await readPackageHeading(catalog, viewedPackage));
   }
   const content = { facts, index, compared, packages, headings };
-  return new CatalogView(viewed, content, findings, { signal, logger });
+  return new CatalogView(viewed, content, findings, { signal, logger, reword });
 }
 
 /** Returns the findings of the checks of `catalog doctor`; undefined, with a warning, if they stopped. */
@@ -149,6 +151,7 @@ export class CatalogView {
   readonly #content: ViewedContent;
   readonly #signal: AbortSignal | undefined;
   readonly #logger: Logger;
+  readonly #reword: (text: string) => string;
   #findings: CatalogDiagnostic[] = [];
   /** Reset when findings change. */
   #overview: OverviewContent | undefined;
@@ -159,13 +162,18 @@ export class CatalogView {
     { name, catalog }: ViewedCatalog,
     content: ViewedContent,
     findings: CatalogDiagnostic[],
-    { signal, logger }: { signal: AbortSignal | undefined; logger: Logger },
+    {
+      signal,
+      logger,
+      reword = (text) => text,
+    }: Pick<CatalogViewOptions, 'signal' | 'reword'> & { logger: Logger },
   ) {
     this.#name = name;
     this.#catalog = catalog;
     this.#content = content;
     this.#signal = signal;
     this.#logger = logger;
+    this.#reword = reword;
     this.#setFindings(findings);
   }
 
@@ -390,8 +398,8 @@ export class CatalogView {
       return {
         severity,
         check: code,
-        message: formatMessage(finding),
-        hint,
+        message: this.#reword(formatMessage(finding)),
+        hint: this.#reword(hint),
         package: packageName,
         channel,
         bundle,

@@ -71,6 +71,8 @@ interface ViewServerOptions {
   cluster?: ClusterOverview | undefined;
   /** Reads the mirror that the page shows. Throws OpmateError. */
   readMirror?: (() => Promise<MirrorOverview>) | undefined;
+  /** Rewords errors, which name options and verbs of the library (default: as they are). */
+  reword?: ((text: string) => string) | undefined;
 }
 
 /**
@@ -80,6 +82,7 @@ interface ViewServerOptions {
  */
 export async function createViewServer(options: ViewServerOptions): Promise<Server> {
   const { view, host, logger = silentLogger, edit, cluster, readMirror } = options;
+  const { reword = (text) => text } = options;
   const page = await readPage();
   const route = async (request: IncomingMessage, method: string, url: string): Promise<Reply> => {
     if (method === 'POST' && edit !== undefined && view !== undefined && url.startsWith('/api/edit/')) {
@@ -113,7 +116,7 @@ export async function createViewServer(options: ViewServerOptions): Promise<Serv
     async handle(request, response) {
       const { method = 'GET', url = '/' } = request;
       const reply = await route(request, method, url).catch((error: unknown) => {
-        const errorReply = toErrorReply(error);
+        const errorReply = toErrorReply(error, reword);
         if (errorReply.status === 500) {
           logger.log('error', `${method} ${url.slice(0, 300)}: ${redactUrls(getMessage(error))}`);
         }
@@ -271,14 +274,14 @@ function getParameter(query: URLSearchParams, name: string): string {
   throw new OpmateError('USAGE', `${name}: longer than ${maxParameter} characters`);
 }
 
-function toErrorReply(error: unknown): Reply {
+function toErrorReply(error: unknown, reword: (text: string) => string): Reply {
   const known = error instanceof OpmateError ? error : undefined;
   const { diagnostics = [] } = known ?? {};
   // The page shows one problem per line.
   const message = diagnostics.length > 1 ? diagnostics.map(formatWithHint).join('\n') : getMessage(error);
   const body: ErrorResponse = {
-    error: redactUrls(message),
-    ...(known?.hint !== undefined && { hint: known.hint }),
+    error: reword(redactUrls(message)),
+    ...(known?.hint !== undefined && { hint: reword(known.hint) }),
   };
   return json(body, statuses[known?.code ?? 'INTERNAL'] ?? 500);
 }

@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { connectBrowser, findViolations, hasBrowser, overflow, screens } from '../support/browser.js';
 import { serveOperatorSet } from '../support/operator-set.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
+import { busy } from '../support/waiting.js';
 import { type CommandUnderWay, isExecutable, projectRoot, useSandbox } from '../support/command-line.js';
 import type { ExportedPage } from '../../src/view/responses.js';
 import { handleExportedRequest } from '../../src/view/exported-requests.js';
@@ -229,6 +230,33 @@ beforeAll(async () => {
 });
 
 describe('opmate view', () => {
+  it.each([[['view', 'plain']], [['serve', 'plain', '--port', '0', '--ui', '0']]])(
+    'names commands in hints of findings: %j',
+    async (args) => {
+      const plain = [
+        { schema: 'olm.package', name: 'plain', defaultChannel: 'stable' },
+        { schema: 'olm.channel', package: 'plain', name: 'stable', entries: [{ name: 'plain.v1.0.0' }] },
+        {
+          ...bundle('plain', '1.0.0'),
+          properties: [{ type: 'olm.package', value: { packageName: 'plain', version: '1.0.0' } }],
+        },
+      ];
+      await sandbox.write({ 'plain/catalog.json': text(plain) });
+      const command = sandbox.serve(args, { timeoutMs: 120_000 });
+      const url = await command.firstLine();
+      const readHints = async () => {
+        const { problems } = JSON.parse((await ask(url, { path: 'api/problems' })).body) as {
+          problems: { check: string; hint: string }[];
+        };
+        return problems.filter(({ check }) => check === 'csv-metadata').map(({ hint }) => hint);
+      };
+      await expect
+        .poll(readHints, busy)
+        .toEqual(['render it again with opmate render: consoles cannot show it']);
+      await command.stop();
+    },
+  );
+
   it('prints the URL, accepts GET for addresses and localhost only, and stops on a signal', async () => {
     const command = sandbox.start(['view', 'catalog']);
     const url = await command.firstLine();

@@ -11,6 +11,7 @@ import type { LoadReport } from '../../sqlite/legacy/manifest-loader.js';
 import type { ViewedCatalog } from '../../view/catalog-view.js';
 import { openCatalog, withCatalog } from '../open-catalog.js';
 import type { ManifestSource } from '../indexes/load-manifests.js';
+import type { ExportViewOptions } from '../view/view-catalog.js';
 import type { GrpcServerOptions } from './grpc-server.js';
 import type { HttpAddress, HttpServerOptions } from './http-server.js';
 
@@ -29,7 +30,7 @@ export interface ServeCatalogOptions {
   /** Fail if the cache belongs to another catalog. */
   requireCache?: boolean | undefined;
   /** Address of the page of the catalog, as `viewCatalog` serves it; default none. */
-  page?: HttpAddress | undefined;
+  page?: (HttpAddress & Pick<ExportViewOptions, 'reword'>) | undefined;
 }
 
 /** A served catalog. `close` finishes requests in progress. */
@@ -210,12 +211,12 @@ async function startQueries(
 
 async function startPage(
   shown: ViewedCatalog,
-  { host = '127.0.0.1', port }: HttpAddress,
+  { host = '127.0.0.1', port, reword }: NonNullable<ServeCatalogOptions['page']>,
   session: Session,
   opened: Opened,
 ): Promise<{ url: string }> {
   const { servePage } = await import('../view/page.js');
-  const served = await servePage(shown, { host, port }, session);
+  const served = await servePage(shown, { host, port, reword }, session);
   opened.push(served);
   return served;
 }

@@ -2,7 +2,12 @@ import { closeHttpServer } from '../../serve/server/http-server.js';
 import { type ListenAddress, getServerUrl, listenOn } from '../../serve/server/listening.js';
 import { throwAbout } from '../../source/reference-error.js';
 import { type Session, withChanges } from '../../source/session.js';
-import { type CatalogView, type ViewedCatalog, openCatalogView } from '../../view/catalog-view.js';
+import {
+  type CatalogView,
+  type CatalogViewOptions,
+  type ViewedCatalog,
+  openCatalogView,
+} from '../../view/catalog-view.js';
 import { CurrentView } from '../../view/current-view.js';
 import type { ClusterOverview, MirrorOverview } from '../../view/responses.js';
 import { type EditActions, createViewServer } from '../../view/view-server.js';
@@ -31,10 +36,10 @@ export async function openView(
   shown: ViewedCatalog,
   compareWith: ViewedCatalog | undefined,
   session: Session,
-  { checksFirst = false }: { checksFirst?: boolean } = {},
+  { checksFirst = false, reword }: Pick<CatalogViewOptions, 'checksFirst' | 'reword'> = {},
 ): Promise<CatalogView> {
   const { logger, signal } = session;
-  const view = await openCatalogView(shown, { compareWith, logger, signal, checksFirst }).catch(
+  const view = await openCatalogView(shown, { compareWith, logger, signal, checksFirst, reword }).catch(
     throwAbout(shown.name),
   );
   if (!checksFirst) view.startChecks();
@@ -44,17 +49,17 @@ export async function openView(
 /** Serves the page of an open catalog beside other servers; the catalog may be closed after the page. */
 export async function servePage(
   shown: ViewedCatalog,
-  address: ListenAddress & { host: string },
+  { reword, ...address }: ListenAddress & Pick<CatalogViewOptions, 'reword'> & { host: string },
   session: Session,
 ): Promise<ServedPage> {
   const current = new CurrentView({
-    open: async (stop) => ({ view: await openView(shown, undefined, withSignal(session, stop)) }),
+    open: async (stop) => ({ view: await openView(shown, undefined, withSignal(session, stop), { reword }) }),
     now: session.now,
   });
   // The other servers start at once; requests of the page wait for the view, and get its error.
   void current.use(true, () => undefined).catch(() => undefined);
   try {
-    return await startPage(current, address, 'options.page', session);
+    return await startPage(current, address, 'options.page', session, { reword });
   } catch (error) {
     await current.close();
     throw error;
@@ -66,6 +71,8 @@ interface PageContent {
   edit?: EditActions | undefined;
   cluster?: ClusterOverview | undefined;
   readMirror?: (() => Promise<MirrorOverview>) | undefined;
+  /** Rewords errors, which name options and verbs of the library. */
+  reword?: ((text: string) => string) | undefined;
 }
 
 /** Serves the page of a view, which is closed with it, or one without a catalog. Throws OpmateError IO. */
@@ -74,15 +81,16 @@ export async function startPage(
   address: ListenAddress & { host: string },
   flag: string,
   { logger }: Session,
-  { edit, cluster, readMirror }: PageContent = {},
+  { edit, cluster, readMirror, reword }: PageContent = {},
 ): Promise<ServedPage> {
-  const server = await createViewServer({ view, host: address.host, logger, edit, cluster, readMirror });
+  const host = address.host;
+  const server = await createViewServer({ view, host, logger, edit, cluster, readMirror, reword });
   await listenOn(server, address, flag);
   const ownStart = readMirror === undefined ? '' : '#/mirror';
   const start = cluster === undefined ? ownStart : '#/cluster';
   const token = edit === undefined ? start : `?token=${edit.token}#/edit`;
   return {
-    url: `${getServerUrl(server, address.host, false)}/${token}`,
+    url: `${getServerUrl(server, host, false)}/${token}`,
     async close() {
       await closeHttpServer(server, graceMs);
       await view?.close();

@@ -13,6 +13,8 @@ import { type ServedPage, openView, startPage, withSignal } from './page.js';
 export interface ExportViewOptions {
   /** Older catalog to show the differences from. */
   compare?: string | undefined;
+  /** Rewords problems and hints, which name options and verbs of the library (default: as they are). */
+  reword?: ((text: string) => string) | undefined;
 }
 
 /** Options of `viewCatalog`. */
@@ -38,15 +40,16 @@ export interface ViewCatalogOptions extends ExportViewOptions {
 export async function viewCatalog(
   reference: string,
   session: Session,
-  { compare, host = '127.0.0.1', port = 0, edit, cluster }: ViewCatalogOptions = {},
+  { compare, host = '127.0.0.1', port = 0, edit, cluster, reword }: ViewCatalogOptions = {},
 ): Promise<ServedPage> {
-  return keepOpen(createView(reference, compare, session), async (current) => {
+  return keepOpen(createView(reference, { compare, reword }, session), async (current) => {
     await current.use(true, () => undefined);
     const editor = edit === undefined ? undefined : await createEditActions(reference, edit, session);
     const overview = cluster === undefined ? undefined : await readClusterOverview(cluster, session);
     const page = await startPage(current, { host, port }, 'options.port', session, {
       edit: editor,
       cluster: overview,
+      reword,
     });
     return { url: page.url, close: closeOnAbort(session.signal, () => page.close()) };
   });
@@ -60,17 +63,17 @@ export async function exportCatalogView(
   reference: string,
   directory: string,
   session: Session,
-  { compare }: ExportViewOptions = {},
+  { compare, reword }: ExportViewOptions = {},
 ): Promise<void> {
   const references = compare === undefined ? [reference] : [reference, compare];
-  await withOpen(openReferences(references, session, { checksFirst: true }), ({ view }) =>
+  await withOpen(openReferences(references, session, { checksFirst: true, reword }), ({ view }) =>
     exportPage(view, directory, { signal: session.signal }),
   );
 }
 
 async function createView(
   reference: string,
-  compare: string | undefined,
+  { compare, reword }: ExportViewOptions,
   session: Session,
 ): Promise<CurrentView> {
   const references = compare === undefined ? [reference] : [reference, compare];
@@ -80,7 +83,7 @@ async function createView(
     if (reader !== undefined) readers.push(reader);
   }
   return new CurrentView({
-    open: (stop) => openReferences(references, withSignal(session, stop)),
+    open: (stop) => openReferences(references, withSignal(session, stop), { reword }),
     readState: async () => (await Promise.all(readers.map((read) => read()))).join('\n'),
     now: session.now,
   });

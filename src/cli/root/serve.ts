@@ -24,6 +24,7 @@ import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
+import { withFlags } from '../reports/option-words.js';
 import { getAddress, getHttpOptions } from '../serve/listen-options.js';
 import { getGrpcOptions, reportingFailure, waitUntilStopped } from '../serve/registry-server.js';
 import { catalogServerFlags, registryServerFlags } from '../serve/server-flags.js';
@@ -154,7 +155,8 @@ async function serveReference(
         storage: options.storage,
         cacheDirectory: cacheDir,
         requireCache: cacheEnforceIntegrity,
-        page: ui === undefined ? undefined : getAddress(ui, '--ui', '127.0.0.1:8081'),
+        page:
+          ui === undefined ? undefined : { ...getAddress(ui, '--ui', '127.0.0.1:8081'), reword: withFlags },
       });
       await withOpen(served, async ({ url, pageUrl, grpcPort = 0 }) => {
         for (const item of [url, pageUrl])

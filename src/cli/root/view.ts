@@ -16,6 +16,7 @@ import {
   upgradeFlags,
 } from '../cluster/snapshot-input.js';
 import { writeAll } from '../output.js';
+import { withFlags } from '../reports/option-words.js';
 import { openBrowser } from '../serve/open-browser.js';
 import { loopbackHostFlag, portFlag } from '../serve/server-flags.js';
 
@@ -74,12 +75,15 @@ export const command = defineCommand({
       });
     const { logger } = session;
     if (directory !== undefined) {
-      await exportCatalogView(reference, directory, session, { compare });
+      await exportCatalogView(reference, directory, session, { compare, reword: withFlags });
       logger.log('info', `exported ${directory}: open ${directory}/index.html`);
       return;
     }
     const edit = options.edit ? (options.to ?? true) : undefined;
-    const page = viewCatalog(reference, session, { compare, host, port, edit, cluster });
+    const page = viewCatalog(reference, session, {
+      ...{ compare, host, port, edit, cluster },
+      reword: withFlags,
+    });
     await serveUntilStopped(page, options, context, session);
   },
 });

@@ -15,9 +15,9 @@ const keys: readonly [
   [
     'In the graph',
     [
-      [['↑', '↓'], 'next row'],
-      [['→', '←'], 'replaced bundle, replacing bundle; expand or collapse a minor version'],
-      [['Page Up', 'Page Down'], 'ten rows'],
+      [['↑', '↓'], 'previous, next row'],
+      [['→', '←'], 'replaced bundle, replacing bundle; expand, collapse a minor version'],
+      [['Page Up', 'Page Down'], 'ten rows up, down'],
       [['Home', 'End'], 'newest, oldest bundle'],
       [['Enter'], 'details of the bundle'],
       [['+', '−', '0'], 'larger, smaller, normal size'],

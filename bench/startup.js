@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { compare, opmate } from './support/measure.js';
 
 export const summary =
-  'start-up: help, version, validate of a small catalog, render of one bundle, as ratios to an empty script';
+  'start-up: help, version, wrong usage, validate of a small catalog, render of one bundle, as ratios to an empty script';
 
 const catalog = [
   { schema: 'olm.package', name: 'widget', defaultChannel: 'stable' },
@@ -32,15 +32,18 @@ export async function run() {
     ['--help', 1.3, ['--help']],
     ['help of mirror', 1.3, ['mirror', '--help']],
     ['completion of bash', 1.3, ['completion', 'bash']],
-    ['version', 1.5, ['version']],
+    ['version', 1.3, ['version']],
+    ['unknown command', 1.5, ['none'], 2],
+    ['unknown option', 1.6, ['render', '--none'], 2],
+    ['mirror plan without arguments', 2.1, ['mirror', 'plan'], 2],
     ['validate of a small catalog', 2, ['validate', directory]],
     ['render of one bundle', 2, ['render', bundle, '--alpha-image-ref-template', 'example.com/b:v1']],
   ];
   let isGood = true;
-  for (const [name, maxRatio, args] of commands) {
+  for (const [name, maxRatio, args, exitCode = 0] of commands) {
     const result = await compare({
       name,
-      subject: [opmate, args],
+      subject: [opmate, args, {}, exitCode],
       baseline: [nothing, []],
       runs: 20,
       maxRatio,

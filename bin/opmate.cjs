@@ -26,14 +26,15 @@ async function start() {
   if (printPrepared()) return;
   if (process.argv.includes('--debug')) process.setSourceMapsEnabled(true);
   const command = /^[a-z]+(?:-[a-z]+)*$/.exec(process.argv[2])?.[0] ?? '';
-  const { program, writeCache } = load(command);
+  const { program, writeCache, writeFailed } = load(command);
   if (program === undefined) return;
   // At its end, a server has dropped the code of its start, and compiled what its clients happened to need.
-  const timer = setTimeout(writeCache, startMs).unref();
+  const timer = setTimeout(() => writeCache(), startMs).unref();
   await program.main();
   clearTimeout(timer);
-  // What a command that fails has compiled is not what the next one needs.
+  // What a command that fails has compiled is not what it needs when it succeeds.
   if (process.exitCode === 0) writeCache();
+  else writeFailed();
 }
 
 function load(command) {

@@ -12,16 +12,19 @@ const {
 } = require('node:fs');
 const path = require('node:path');
 
+/** Names of caches that no command has: of the start of any command, and of a command that failed. */
+const startName = 'start.any';
+const failedName = (command) => `${command}.failed`;
 const lib = path.join(__dirname, '..', 'lib', path.sep);
 const filename = `${lib}program.cjs`;
 
 /**
  * Loads the program with V8's cache of its code, a file for each version of Node.js and each command. The cache of an unnamed
  * command is that of every start, and not written. Throws ENOENT where opmate is not built. Returns what the program exports,
- * and what writes the cache.
+ * and what writes the cache of a command and of one that failed.
  */
 function loadProgram(command) {
-  if (process.sourceMapsEnabled) return { program: loadWithPlaces(), writeCache() {} };
+  if (process.sourceMapsEnabled) return { program: loadWithPlaces(), writeCache() {}, writeFailed() {} };
   const { size, mtimeMs } = statSync(filename);
   const version = `${process.version}-${process.arch}-${size}-${mtimeMs}`;
   const cacheOf = (name) => `program-${version}-${name}.cache`;
@@ -35,19 +38,24 @@ function loadProgram(command) {
   };
   const own = command === undefined ? undefined : read(command);
   const { Script } = require('node:vm');
-  // A command that always fails writes no cache; the code of the start is in that of every command.
-  const cachedData = own ?? read('version');
+  const failed = own ?? (command === undefined ? undefined : read(failedName(command)));
+  const cachedData = failed ?? read(startName);
   const script = new Script(readFileSync(filename, 'latin1'), { filename, cachedData });
   const module = { exports: {} };
   script.runInThisContext()(module.exports, require, module, filename, lib);
   const to = directories.at(-1);
   let isWritten =
     command === undefined || own !== undefined || to === undefined || script.cachedDataRejected === true;
-  const writeCache = () => {
-    if (!isWritten) writeWhole(path.join(to, cacheOf(command)), script.createCachedData());
+  const writeCache = (name = command) => {
+    if (!isWritten) writeWhole(path.join(to, cacheOf(name)), script.createCachedData());
     isWritten = true;
   };
-  return { program: module.exports, writeCache };
+  // A mistyped command has compiled what every start needs.
+  const writeFailed = () => {
+    if (module.exports.isDeferredLoaded() && failed === undefined) writeCache(failedName(command));
+    else if (cachedData === undefined) writeCache(startName);
+  };
+  return { program: module.exports, writeCache, writeFailed };
 }
 
 /** Loads the program as a module, whose source map Node.js reads: places of errors are those in src. */

@@ -6,8 +6,8 @@ const reporter = fileURLToPath(new URL('./report-usage.js', import.meta.url));
 export const opmate = fileURLToPath(new URL('../../bin/opmate.cjs', import.meta.url));
 export const reference = fileURLToPath(new URL('./reference.js', import.meta.url));
 
-/** Runs `node SCRIPT ARGS`; its output is read and thrown away. Returns seconds, those of its processor time, peak megabytes, bytes printed. */
-export function measure(script, args, environment = {}) {
+/** Runs `node SCRIPT ARGS`, which ends with `exitCode`; its output is read and thrown away. Returns seconds, those of its processor time, peak megabytes, bytes printed. */
+export function measure(script, args, environment = {}, exitCode = 0) {
   return new Promise((resolve, reject) => {
     const start = performance.now();
     const child = spawn(process.execPath, ['--import', reporter, script, ...args], {
@@ -22,7 +22,7 @@ export function measure(script, args, environment = {}) {
     child.stdio[3].on('data', (chunk) => (usage += chunk));
     child.on('error', reject);
     child.on('close', (code) => {
-      if (code !== 0)
+      if (code !== exitCode)
         return reject(new Error(`${script} ${args.join(' ')}: exit ${code}\n${errors.slice(0, 2000)}`));
       const seconds = (performance.now() - start) / 1000;
       const [kilobytes, processor] = usage.split(' ').map(Number);

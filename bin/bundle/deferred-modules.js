@@ -26,6 +26,8 @@ export function deferModules(code, inputs, quickModules) {
     ...added('function __defer() {'),
     ...parts.deferred,
     ...added(`return { ${entries.join(', ')} };`, '}', ...exported.split('\n')),
+    // For bin/opmate.cjs: what the code cache contains.
+    ...added('module.exports.isDeferredLoaded = () => __loaders !== undefined;'),
   ];
   return {
     code: result.map(({ text }) => text).join('\n'),

@@ -189,6 +189,22 @@ describe('the package', () => {
     expect(await readCaches()).toEqual(written);
   });
 
+  it('writes the code cache of a command that fails, unless it is mistyped', async () => {
+    const listCaches = async () =>
+      (await readdir(path.join(installed, 'lib')))
+        .filter((name) => name.endsWith('.cache'))
+        .map((name) => name.replace(/^program-.*-/, ''));
+    const opmate = (...args: string[]) =>
+      spawnSync(path.join(prefix, 'bin', 'opmate'), args, { encoding: 'utf8' });
+    const mistyped = opmate('mirrr');
+    expect(mistyped).toMatchObject({ status: 2 });
+    expect(await listCaches()).not.toContain('mirrr.failed.cache');
+    const first = opmate('mirror', 'plan');
+    expect(first).toMatchObject({ status: 2 });
+    expect(await listCaches()).toEqual(expect.arrayContaining(['start.any.cache', 'mirror.failed.cache']));
+    expect(opmate('mirror', 'plan').stderr).toBe(first.stderr);
+  });
+
   it('installs one command and its man pages, and never takes the name opm', async () => {
     expect(await readdir(path.join(prefix, 'bin'))).toEqual(['opmate']);
     const pages = await readdir(path.join(prefix, 'share', 'man', 'man1'));

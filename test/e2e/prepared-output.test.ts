@@ -30,6 +30,14 @@ describe('prepared outputs', () => {
     }
   });
 
+  it('have the version beside them, unless the name is another one', async () => {
+    const own = { ownProcess: true };
+    expect(await runOpmate(['version'], own)).toEqual(await runOpmate(['version']));
+    const file = path.join(await directoryWith(), 'opm');
+    await symlink(commandFile, file);
+    expect(await runOpmate(['version'], { ...own, file })).toEqual(await runOpmate(['version']));
+  });
+
   it('are printed by the process, unless alpha commands are shown or the name is another one', async () => {
     const own = { ownProcess: true };
     const program = await runOpmate(['--help']);

@@ -1,6 +1,7 @@
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { exitCodes } from '../exit-codes.js';
+import { versionText } from '../version-text.js';
 
 /** Columns of help, unless the terminal has fewer. */
 export const helpWidth = 80;
@@ -30,14 +31,15 @@ export function encodePrepared(outputs: ReadonlyMap<string, string>): Buffer {
 }
 
 /**
- * Prints the output that the build prepared for a command line: help and others that depend on nothing but the words.
- * Returns false where the program has to run. `name` is that of the program as called, `read` returns the file that
- * `encodePrepared` made.
+ * Prints the version, or the output that the build prepared for a command line: help and others that depend on nothing
+ * but the words. Returns false where the program has to run. `name` is that of the program as called, `read` returns the
+ * file that `encodePrepared` made.
  */
 export function printPrepared(name: string, args: readonly string[], read: () => Buffer): boolean {
   if (name !== 'opmate' || args.length === 0 || args.length > maxWords) return false;
   if (!args.every((word) => /^[a-z_-]+$/.test(word)) || process.env['HELP_ALPHA'] === 'true') return false;
-  const output = findPrepared(args.join(' '), read());
+  const line = args.join(' ');
+  const output = line === 'version' ? Buffer.from(versionText()) : findPrepared(line, read());
   if (output === undefined) return false;
   if (isatty(1) && (process.stdout.columns || helpWidth) < helpWidth) return false;
   return writeWhole(output);

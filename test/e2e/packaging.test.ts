@@ -167,8 +167,8 @@ describe('the package', () => {
     expect(proxied.stderr).not.toContain('internal error');
     const { stderr } = opmate('validate', path.join(root, 'missing'), '--debug');
     expect(stderr).toMatch(/src[/\\]cli[/\\]root[/\\]validate\.ts:\d+/);
-    const [, line] = /validate\.ts:(\d+)/.exec(stderr) ?? [];
-    const source = await readFile(path.join(projectRoot, 'src', 'cli', 'root', 'validate.ts'), 'utf8');
+    const [, line] = /src[/\\]api[/\\]validate-catalog\.ts:(\d+)/.exec(stderr) ?? [];
+    const source = await readFile(path.join(projectRoot, 'src', 'api', 'validate-catalog.ts'), 'utf8');
     expect(source.split('\n')[Number(line) - 1]).toContain("throw new OpmateError('NOT_FOUND'");
   });
 

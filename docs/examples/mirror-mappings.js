@@ -2,12 +2,12 @@
 //
 //     node docs/examples/mirror-mappings.js MAPPING-FILE [--use-http]
 import { readFile } from 'node:fs/promises';
-import { mirrorMappings, openSession, parseMappings } from 'opmate';
+import { mirrorMappings, openSession, readMappings } from 'opmate';
 
 const [file, ...flags] = process.argv.slice(2);
 const session = await openSession({ registry: { useHttp: flags.includes('--use-http') } });
 try {
-  const mappings = parseMappings(await readFile(file, 'utf8'), file);
+  const { mappings } = readMappings([], { text: await readFile(file, 'utf8'), file });
   const { done, missing } = await mirrorMappings(mappings, session, { skipMissing: true });
   for (const { transfer, digest } of done) console.log(`${digest} ${transfer.targetName}`);
   for (const { sourceName } of missing) console.error(`${sourceName}: not found`);

@@ -1,7 +1,9 @@
 import path from 'node:path';
+import { type OpmateError, RegistryError } from '../core/errors.js';
 import type { ArchiveProof } from '../oci/archive-set/archive-index.js';
 import { planOf } from '../mirror/lock/encode-lock.js';
 import { requireDirectoryOrNothing } from '../mirror/output-files.js';
+import { isRetryStatus } from '../oci/transport/retry-policy.js';
 import type { Session } from '../source/session.js';
 import { requireRegistry } from './mirror/destination.js';
 import {
@@ -116,6 +118,11 @@ export async function mapArchives(
 ): Promise<WithPaths<MirrorMapping>> {
   const run = prepareRun(options.configFile, requireRegistry(destination), session, options);
   return withPaths(run, await mapFromArchives(run, directories, options.proof ?? {}));
+}
+
+/** Reports whether the same run, started again, may go on where this failure ended it. */
+export function isResumable(error: OpmateError): boolean {
+  return error instanceof RegistryError ? isRetryStatus(error.status) : error.code === 'NETWORK';
 }
 
 /** Throws OpmateError if results could not be written, before a run has worked for them. */

@@ -1,5 +1,8 @@
 import { stat } from 'node:fs/promises';
+import path from 'node:path';
 import { getuid } from 'node:process';
+import { makeDirectory } from './make-directory.js';
+import { replaceFile } from './replace-file.js';
 
 /** Write permission for group or others. */
 const othersMayWrite = 0o022;
@@ -17,4 +20,10 @@ export async function findSharingProblem(directory: string, user = getuid?.()): 
   if ((stats.mode & othersMayWrite) !== 0)
     return `writable by other users (mode ${(stats.mode & 0o7777).toString(8).padStart(4, '0')})`;
   return undefined;
+}
+
+/** Replaces a file in a directory that only this user can read; creates a missing one. Throws OpmateError. */
+export async function writePrivateFile(file: string, text: string): Promise<void> {
+  await makeDirectory(path.dirname(file), 0o700);
+  await replaceFile(file, text);
 }

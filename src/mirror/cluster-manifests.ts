@@ -1,5 +1,5 @@
 /** Manifests that make a cluster use a mirror, as YAML with sorted keys. */
-import { LimitError } from '../core/errors.js';
+import { LimitError, invalidValue } from '../core/errors.js';
 import { getOrAdd } from '../core/groups.js';
 import type { JsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
@@ -30,7 +30,13 @@ interface MirrorSetOptions extends ObjectMetadata {
 }
 
 /** Default and maximum bytes of a document of a mirror set. */
-export const maxMirrorSetBytes = 250_000;
+const maxMirrorSetBytes = 250_000;
+
+/** Throws UsageError for bytes of a document of a mirror set that `option` cannot have. */
+export function requireMirrorSetBytes(option: string, bytes: number | undefined): void {
+  if (bytes === undefined || (bytes >= 1 && bytes <= maxMirrorSetBytes)) return;
+  throw invalidValue(option, String(bytes), `expected an integer from 1 to ${maxMirrorSetBytes}`);
+}
 
 const mirrorSets: Readonly<Record<MirrorSetKind, { apiVersion: string; list: string }>> = {
   ImageContentSourcePolicy: { apiVersion: 'operator.openshift.io/v1alpha1', list: 'repositoryDigestMirrors' },

@@ -8,6 +8,7 @@ import { readImageSetConfiguration } from '../../mirror/image-set/image-set-conf
 import { encodeLock, planOf } from '../../mirror/lock/encode-lock.js';
 import { type ScheduleOptions, encodeSchedule } from '../../mirror/schedule/schedule-manifests.js';
 import type { Session } from '../../source/session.js';
+import { requireShardCount } from '../../mirror/lock/shard.js';
 import { requireRegistry } from '../mirror/destination.js';
 import { findMirrorLock } from '../mirror/find-lock.js';
 
@@ -71,6 +72,7 @@ export async function scheduleMirror(
   readImageSetConfiguration(configuration, configFile);
   const named = { name, namespace, image, schedule, secret, storage, configuration, toArguments };
   requireRegistry(destination);
+  if (shards !== undefined) requireShardCount(shards);
   if (shards === undefined) return encodeSchedule(named);
   const found = await findMirrorLock(destination, session, {
     lock: options.lock,

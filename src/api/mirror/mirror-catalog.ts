@@ -9,7 +9,7 @@ import {
   parseReference,
 } from '../../core/reference.js';
 import { statIfPresent } from '../../files/file-status.js';
-import { getObjectName } from '../../mirror/cluster-manifests.js';
+import { getObjectName, requireMirrorSetBytes } from '../../mirror/cluster-manifests.js';
 import {
   type CatalogMirrorPlan,
   type OutputOptions,
@@ -89,6 +89,8 @@ export async function mirrorCatalog(
 ): Promise<MirroredCatalog> {
   const { sourceName, manifestsOnly = false, dryRun = false, continueOnError = true } = options;
   const { logger, signal, workingDirectory } = session;
+  requireMirrorSetBytes('options.maxIcspSize', options.maxIcspSize);
+  requireMirrorSetBytes('options.maxIdmsSize', options.maxIdmsSize);
   const target = parseDestination(destination);
   const name = sourceName === undefined ? await parseSource(source) : parseImageLocation(sourceName);
   const roots = resolveRoots(options, session);

@@ -4,7 +4,12 @@ import { sortedByBytes } from '../../core/order.js';
 import { parseReference } from '../../core/reference.js';
 import { formatRepository, withDockerDefaults } from '../../mirror/naming/image-name.js';
 import { formatImageLocation } from '../../mirror/naming/image-location.js';
-import { type MappingPair, planPairs } from '../../mirror/mapping/mapping-file.js';
+import {
+  type MappingPair,
+  parseMappings,
+  parseTokens,
+  planPairs,
+} from '../../mirror/mapping/mapping-file.js';
 import { toNamedTransfer } from '../../mirror/plan/mirror-plan.js';
 import { transferImages } from '../../mirror/transfer/transfer.js';
 import type { TransferOptions, TransferReport } from '../../mirror/transfer/transfer-types.js';
@@ -37,8 +42,31 @@ export interface MirrorMappingsOptions
   onResolved?: ((images: number) => void) | undefined;
 }
 
+/** Mappings of images. */
+export interface ReadMappings {
+  mappings: MappingPair[];
+  /** Registries of the targets, each once. */
+  registries: string[];
+}
+
 /**
- * Copies images as mappings state, which `parseMappings` reads from a file. Images that are missing or cannot be copied
+ * Reads pairs `SOURCE=TARGET`, and those of a mapping file, whose name is for messages. Throws OpmateError that names the
+ * pair or line.
+ */
+export function readMappings(
+  pairs: readonly string[],
+  document?: { text: string; file: string },
+): ReadMappings {
+  const listed = document === undefined ? [] : parseMappings(document.text, document.file);
+  const mappings = [...parseTokens(pairs), ...listed];
+  const registries = mappings.flatMap(({ target: { scheme, name } }) =>
+    scheme === 'file' ? [] : [name.registry],
+  );
+  return { mappings, registries: [...new Set(registries)] };
+}
+
+/**
+ * Copies images as mappings state, which `readMappings` reads. Images that are missing or cannot be copied
  * are listed in the report with `skipMissing` and `continueOnError`. Throws OpmateError.
  */
 export async function mirrorMappings(

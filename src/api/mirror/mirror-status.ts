@@ -1,6 +1,7 @@
 import { UsageError } from '../../core/errors.js';
 import { type LockStatus, readArchiveStatus, readRegistryStatus } from '../../mirror/lock/lock-status.js';
 import { type ImageSetLock, withoutCharts, withoutHeld } from '../../mirror/lock/lock.js';
+import { requireShardCount } from '../../mirror/lock/shard.js';
 import type { Session } from '../../source/session.js';
 import { parseDestination } from './destination.js';
 import { type MirrorOptions, resolveMaxPerRegistry } from './image-set-run.js';
@@ -31,6 +32,7 @@ export async function readMirrorStatus(
     throw new UsageError('options.shards: shards mirror to a registry', {
       hint: 'use docker://REGISTRY[/PATH]',
     });
+  if (shards !== undefined) requireShardCount(shards);
   const current = withoutHeld(lock);
   if (place.kind === 'disk') return readArchiveStatus(current, place.directory, session);
   const transfer = { ...limits, session, maxPerRegistry: resolveMaxPerRegistry(limits) };

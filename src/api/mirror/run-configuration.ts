@@ -28,8 +28,8 @@ export async function readConfiguration(
   const { configFile: file } = run;
   if (file === undefined)
     throw new UsageError('missing', {
-      subject: '--config',
-      hint: 'add mirror.configFile with an ImageSetConfiguration',
+      subject: 'mirror.configFile',
+      hint: 'add mirror.configFile FILE with an ImageSetConfiguration',
     });
   const bytes = await readInputFile(file, run.session).catch(throwMissing(file));
   const config = readImageSetConfiguration(decodeFile(bytes, file), file);

@@ -2,9 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
-import { makeDirectory } from '../../files/make-directory.js';
-import { findSharingProblem } from '../../files/private-directory.js';
-import { replaceFile } from '../../files/replace-file.js';
+import { findSharingProblem, writePrivateFile } from '../../files/private-directory.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import type { CommandContext } from '../context.js';
 import { getTexts } from '../../document/json-fields.js';
@@ -35,8 +33,7 @@ export async function rememberNames(
   const file = await getCacheFile(context, reference).catch(() => undefined);
   if (file === undefined) return;
   try {
-    await makeDirectory(path.dirname(file), 0o700);
-    await replaceFile(file, JSON.stringify(names));
+    await writePrivateFile(file, JSON.stringify(names));
   } catch {
     // Completion goes without.
   }

@@ -8,7 +8,6 @@ import { copyFlags, directoryUrl, maxPerRegistryFlag } from './flags.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import { type MirrorCatalogOptions, mirrorCatalog } from '../../api/mirror/mirror-catalog.js';
 import type { CatalogMirrorPlan } from '../../mirror/mapping/catalog-mirror.js';
-import { maxMirrorSetBytes } from '../../mirror/cluster-manifests.js';
 import type { MirrorScope } from '../../mirror/mapping/mirror-sets.js';
 import { exitCodes } from '../exit-codes.js';
 import { finishTransfer, parseGlobalOptions, warnOfUnusedFlags } from './options.js';
@@ -166,8 +165,8 @@ function componentCount(text: string): number {
   throw new UsageError('a path needs at least 2 components', { hint: 'use 0 for no limit' });
 }
 
-function documentSize(summary: string): Flag<number> {
-  return parsed('bytes', summary, integer(1, maxMirrorSetBytes), { default: maxMirrorSetBytes });
+function documentSize(summary: string): Flag<number | undefined> {
+  return parsed('bytes', summary, integer(1), { defaultText: '250000' });
 }
 
 function parseScope(text: string, flag: string): MirrorScope {

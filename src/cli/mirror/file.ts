@@ -1,6 +1,5 @@
 import { UsageError } from '../../core/errors.js';
-import { mirrorMappings } from '../../api/mirror/mirror-mappings.js';
-import { type MappingPair, parseMappings, parseTokens } from '../../mirror/mapping/mapping-file.js';
+import { mirrorMappings, readMappings } from '../../api/mirror/mirror-mappings.js';
 import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
@@ -30,13 +29,9 @@ export async function mirrorFile(
       hint: 'specify an image set with --config FILE, or an archive with --from DIR',
     });
   }
-  const pairs: MappingPair[] = parseTokens(args);
-  if (filename !== undefined) {
-    const content = await readInput(filename, context);
-    pairs.push(...parseMappings(content.toString('utf8'), filename));
-  }
-  const targets = pairs.flatMap(({ target: { scheme, name } }) => (scheme === 'file' ? [] : [name.registry]));
-  const options = readMirrorOptions(typedOptions, targets, context);
+  const document = filename === undefined ? undefined : await readMapping(filename, context);
+  const { mappings, registries } = readMappings(args, document);
+  const options = readMirrorOptions(typedOptions, registries, context);
   const flags = {
     continueOnError: options.continueOnError === true,
     skipMissing: options.skipMissing === true,
@@ -44,7 +39,7 @@ export async function mirrorFile(
   };
   return useSession(context, options, async (session) => {
     warnOfUnusedFlags(options, session.logger);
-    const report = await mirrorMappings(pairs, session, {
+    const report = await mirrorMappings(mappings, session, {
       ...flags,
       ...getCopyLimits(options),
       maxPerRegistry: options.maxPerRegistry,
@@ -61,6 +56,10 @@ export async function mirrorFile(
       next,
     });
   });
+}
+
+async function readMapping(file: string, context: CommandContext): Promise<{ text: string; file: string }> {
+  return { text: (await readInput(file, context)).toString('utf8'), file };
 }
 
 /** Returns the command that usually follows, for the first image; undefined if it cannot access the target. */

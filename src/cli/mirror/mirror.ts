@@ -1,6 +1,6 @@
 import { addContext } from '../../core/diagnostics-error.js';
 import { CancelledError, OpmateError, RegistryError, UsageError } from '../../core/errors.js';
-import { isRetryStatus } from '../../oci/transport/retry-policy.js';
+import { isResumable } from '../../api/mirror.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import type { CommandContext } from '../context.js';
 import { useSession } from '../session.js';
@@ -90,6 +90,5 @@ function addResumeHint(error: unknown): unknown {
     return addContext(error, { newHint: 'raise --retry-timeout, or lower --max-per-registry' });
   if (status === 507)
     return addContext(error, { hint: 'free space in the registry, then run the same command again' });
-  const isTemporary = status === undefined ? error.code === 'NETWORK' : isRetryStatus(status);
-  return isTemporary ? addContext(error, { hint: resumeHint }) : error;
+  return isResumable(error) ? addContext(error, { hint: resumeHint }) : error;
 }

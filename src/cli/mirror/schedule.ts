@@ -1,5 +1,4 @@
 import { scheduleMirror } from '../../api/cluster/schedule-mirror.js';
-import { maxShards } from '../../mirror/lock/shard.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { grouped, parsed, repeated, required, text } from '../command/flags.js';
 import { integer } from '../command/values.js';
@@ -26,7 +25,7 @@ export const command = defineCommand({
     }),
     workspace: lockFlags.workspace,
     lock: lockFlags.lock,
-    shards: parsed('n', 'also a Job in which N pods copy the lock first', integer(1, maxShards), {
+    shards: parsed('n', 'also a Job in which N pods copy the lock first', integer(1), {
       group: 'Selection',
     }),
     runFlag: repeated('flag', 'pass this flag to opmate mirror, such as --prune=30d', { group: 'Behavior' }),

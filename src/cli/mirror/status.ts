@@ -9,7 +9,6 @@ import { findMirrorLock } from '../../api/mirror/find-lock.js';
 import { readMirrorStatus } from '../../api/mirror/mirror-status.js';
 import { exitCodes } from '../exit-codes.js';
 import { formatPackages } from './image-set-messages.js';
-import { maxShards } from '../../mirror/lock/shard.js';
 import { encodeData } from '../reports/encode-data.js';
 import { amountOfBytes, count, printable } from '../printable.js';
 import { writePieces } from '../session.js';
@@ -27,7 +26,7 @@ export const command = defineCommand({
   flags: {
     ...lockFlags,
     helmCharts: flag('also look for Helm charts in a registry', { group: 'Selection' }),
-    shards: parsed('n', 'also show what is left per shard, of N', integer(1, maxShards), { group: 'Output' }),
+    shards: parsed('n', 'also show what is left per shard, of N', integer(1), { group: 'Output' }),
     output: outputFormat(['text', 'json'], { default: 'text' }),
   },
   examples: {

@@ -12,7 +12,12 @@ export interface Shard {
 }
 
 /** Maximum number of shards of a plan. */
-export const maxShards = 10_000;
+const maxShards = 10_000;
+
+/** Throws UsageError for a number of shards above the maximum. */
+export function requireShardCount(count: number): void {
+  if (count > maxShards) throw new UsageError(`options.shards: maximum ${maxShards}, got ${count}`);
+}
 
 /**
  * Parses `I/N`, else the environment variables of an indexed Kubernetes Job; undefined if neither is set. Throws

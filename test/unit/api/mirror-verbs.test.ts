@@ -10,8 +10,8 @@ import {
   mirrorImageSet,
   mirrorMappings,
   openSession,
-  parseMappings,
   parseReference,
+  readMappings,
   readMirrorStatus,
   startRegistry,
 } from '../../../src/index.js';
@@ -113,7 +113,11 @@ describe('mirrorMappings', () => {
     const line = `${hostOf(source)}/example/widget:v*=${hostOf(target)}/copy/widget`;
     const resolved: number[] = [];
     const onResolved = (images: number): void => void resolved.push(images);
-    const report = await mirrorMappings(parseMappings(line, 'mapping.txt'), session, { onResolved });
+    const report = await mirrorMappings(
+      readMappings([], { text: line, file: 'mapping.txt' }).mappings,
+      session,
+      { onResolved },
+    );
     expect(resolved).toEqual([2]);
     expect(report.done).toHaveLength(2);
     expect(await listTags(`${hostOf(target)}/copy/widget:v0`)).toEqual(['v0', 'v1']);
@@ -121,7 +125,7 @@ describe('mirrorMappings', () => {
 
   it('lists an image that is missing', async () => {
     const line = `${hostOf(source)}/example/none:v1=${hostOf(target)}/copy/none:v1`;
-    const mappings = parseMappings(line, 'mapping.txt');
+    const mappings = readMappings([], { text: line, file: 'mapping.txt' }).mappings;
     const report = await mirrorMappings(mappings, session, { continueOnError: true, skipMissing: true });
     expect(report.missing).toHaveLength(1);
     await expect(mirrorMappings(mappings, session)).rejects.toThrow('not found');

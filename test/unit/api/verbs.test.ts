@@ -124,7 +124,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'bundle successors': ['findSuccessors', 'parseNamedCatalog'],
   mirror: [
     ...['mirrorImageSet', 'archiveImageSet', 'mirrorArchives', 'mapImageSet', 'mapArchives'],
-    ...['mirrorMappings', 'parseMappings', 'listPrunable', 'pruneMirror'],
+    ...['mirrorMappings', 'readMappings', 'listPrunable', 'pruneMirror'],
   ],
   'mirror plan': ['planMirror'],
   'mirror status': ['findMirrorLock', 'readMirrorStatus'],

@@ -19,7 +19,10 @@ it('names the flag of an option in the hint of a lower room', () => {
 });
 
 it.each([
-  ['add mirror.configFile with an ImageSetConfiguration', 'add --config FILE with an ImageSetConfiguration'],
+  [
+    'add mirror.configFile FILE with an ImageSetConfiguration',
+    'add --config FILE with an ImageSetConfiguration',
+  ],
   ['mirror without mirror.locked to create a new lock', 'mirror without --locked to create a new lock'],
   ['create one with api.planMirror', 'create one with opmate mirror plan'],
 ])('names flags and commands in %j', (hint, words) => expect(withFlags(hint)).toBe(words));

@@ -5,12 +5,20 @@ import type { Catalog } from '../catalog/catalog.js';
 import { checkBreaking } from '../catalog/gate/breaking.js';
 import { selectForScan, type ScanSelection } from '../catalog/gate/fips.js';
 import { type GateContent, readGateContent } from '../catalog/gate/gate-content.js';
-import { type GateName, type GateVerdict, gateNames, placeVerdicts } from '../catalog/gate/gate.js';
+import {
+  type GateName,
+  GateReport,
+  type GateVerdict,
+  findUncomparable,
+  gateNames,
+  placeVerdicts,
+} from '../catalog/gate/gate.js';
 import { type GateProfile, defaultGateProfile } from '../catalog/gate/gate-profile.js';
 import { parseGateProfile } from '../catalog/gate/profile-file.js';
 import { checkPruning } from '../catalog/gate/pruning.js';
 import { findUnreleasedImages } from '../catalog/gate/related-images.js';
 import { validateFragment } from '../catalog/gate/validate-fbc.js';
+import { combineErrors } from '../core/diagnostics-error.js';
 import { UsageError, throwFileError } from '../core/errors.js';
 import { type OpenShiftVersion } from '../core/openshift-version.js';
 import { statIfPresent } from '../files/file-status.js';
@@ -106,7 +114,7 @@ async function runGates(
     reference === undefined
       ? Promise.resolve(undefined)
       : withReleasedCatalog(reference, session, { allowMissing }, ({ catalog }) =>
-          readGateContent(catalog, { logger, signal, packages }),
+          readIndex(catalog, { logger, signal, packages }),
         );
   const index = await read(against, options);
   const image = await readImageFacts(fragment, session);
@@ -126,9 +134,21 @@ async function runGates(
   let scan: ScanSelection | undefined;
   if (index !== undefined && gates.includes('fips')) {
     scan = selectForScan(content, index, await read(options.previous), profile);
+    const findings = findUncomparable(content);
+    if (findings.length > 0) verdicts.push(new GateReport('fips').addAll(findings).verdict(1));
   }
   const unreleasedImages = index === undefined ? [] : findUnreleasedImages(content, index);
   return { verdicts, unreleasedImages, scan, facts: content.facts };
+}
+
+/** Reads the content of an index. Throws OpmateError with all errors in its blobs: a part would pass too much. */
+async function readIndex(
+  catalog: Catalog,
+  options: Parameters<typeof readGateContent>[1],
+): Promise<GateContent> {
+  const content = await readGateContent(catalog, options);
+  if (content.faults.length > 0) throw combineErrors(content.faults);
+  return content;
 }
 
 /** Returns the directories below the root of a catalog; those of an image have files. */

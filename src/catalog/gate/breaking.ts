@@ -1,5 +1,5 @@
 import { findBreakingChanges } from '../diff/breaking.js';
-import { GateReport, type GateVerdict } from './gate.js';
+import { GateReport, type GateVerdict, findUncomparable } from './gate.js';
 import type { GateContent } from './gate-content.js';
 import type { AllowedChange, GateProfile } from './gate-profile.js';
 
@@ -10,7 +10,7 @@ export function checkBreaking(
   { allowed }: GateProfile,
   now: Date,
 ): GateVerdict {
-  const report = new GateReport('breaking');
+  const report = new GateReport('breaking').addAll(findUncomparable(fragment));
   const packages = new Set(fragment.facts.packages.map(({ name }) => name));
   for (const change of findBreakingChanges(index.facts, fragment.facts, packages)) {
     const match = allowed.find((item) => isMatch(item, change));

@@ -47,3 +47,8 @@ export const defaultGateProfile: GateProfile = {
   scannedFrom: '2025-01-31T00:00:00Z',
   allowed: [],
 };
+
+/** Reports whether entries may be removed from a channel. */
+export function isPrunable(channel: string, { prunableChannels }: GateProfile): boolean {
+  return prunableChannels.some((part) => channel.includes(part));
+}

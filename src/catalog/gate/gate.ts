@@ -1,8 +1,10 @@
 import type { CancelOptions } from '../../core/concurrency.js';
+import { createFault } from '../../core/diagnostic.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
 import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
 import type { Catalog } from '../catalog.js';
 import { placeDiagnostics } from '../locate.js';
+import type { GateContent } from './gate-content.js';
 
 /** Gates by name. (Source of the first three: tasks of konflux-ci/konflux-operator-tasks.) */
 export const gateNames = ['validate-fbc', 'pruning', 'fips', 'breaking'] as const;
@@ -50,6 +52,18 @@ export async function placeVerdicts(
   return placed;
 }
 
+/** Returns why a fragment cannot be compared with an index: errors in its blobs, or no packages. */
+export function findUncomparable({ facts, faults }: GateContent): CatalogDiagnostic[] {
+  const findings: CatalogDiagnostic[] = faults.map(({ message, file, line }) => ({
+    ...createFault('unreadable', `the fragment is unreadable: ${message}`, { hint: 'run api.validate' }),
+    file,
+    line,
+  }));
+  if (findings.length === 0 && facts.packages.length === 0)
+    findings.push(createFault('package', 'no olm.package', { hint: 'add an olm.package blob' }));
+  return findings;
+}
+
 /** Collects the findings of a gate; each error is one failure. */
 export class GateReport {
   readonly #gate: GateName;
@@ -57,6 +71,12 @@ export class GateReport {
 
   constructor(gate: GateName) {
     this.#gate = gate;
+  }
+
+  /** Adds findings, each with the name of the gate in its code. */
+  addAll(findings: readonly CatalogDiagnostic[]): this {
+    for (const finding of findings) this.add(finding);
+    return this;
   }
 
   add(finding: CatalogDiagnostic): void {

@@ -2,22 +2,21 @@ import { createFault } from '../../core/diagnostic.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { groupBy } from '../../core/groups.js';
 import type { ChannelFacts } from '../../model/facts.js';
-import { GateReport, type GateVerdict } from './gate.js';
+import { GateReport, type GateVerdict, findUncomparable } from './gate.js';
 import type { GateContent } from './gate-content.js';
-import type { GateProfile } from './gate-profile.js';
+import { type GateProfile, isPrunable } from './gate-profile.js';
 
 /**
  * Checks that a fragment keeps the channels and entries that an index has for its packages, as the task
  * `fbc-target-index-pruning-check` does, with whole names.
  */
 export function checkPruning(fragment: GateContent, index: GateContent, profile: GateProfile): GateVerdict {
-  const report = new GateReport('pruning');
+  const report = new GateReport('pruning').addAll(findUncomparable(fragment));
   const packages = new Set(fragment.facts.packages.map(({ name }) => name));
   const own = groupChannels(fragment);
   for (const [key, entries] of groupChannels(index)) {
     const [packageName = '', channel = ''] = key.split('\0');
-    if (!packages.has(packageName) || profile.prunableChannels.some((part) => channel.includes(part)))
-      continue;
+    if (!packages.has(packageName) || isPrunable(channel, profile)) continue;
     const kept = own.get(key);
     const place = { package: packageName, channel };
     if (kept === undefined) {

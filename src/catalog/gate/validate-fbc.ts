@@ -44,7 +44,7 @@ export function validateFragment(fragment: GatedFragment, profile: GateProfile):
   }
   const version = getVersion(fragment);
   if (version === undefined) {
-    const hint = 'set the version, label the image, or use a base image with a tag';
+    const hint = 'set options.openshift, label the image, or use a base image with a tag';
     fail('openshift-version', 'the OpenShift version is unknown', hint);
     return report.verdict(checkCount);
   }
@@ -66,7 +66,7 @@ export function validateFragment(fragment: GatedFragment, profile: GateProfile):
   if (content.facts.packages.length === 0) fail('package', 'no olm.package', 'add an olm.package blob');
   if (version === 'unreadable') {
     const problem = 'metadata of bundles is not checked: the OpenShift version is not a number';
-    report.add(createWarning('openshift-version', problem, { hint: 'set it' }));
+    report.add(createWarning('openshift-version', problem, { hint: 'set options.openshift' }));
   } else checkMetadata(content, version, fail);
   checkImages(content, profile, fail);
   return report.verdict(checkCount);

@@ -123,6 +123,7 @@ export const optionWords: Readonly<Record<string, string>> = {
   'options.minimal': '--minimal',
   'options.mode': '--mode',
   'options.namespace': '--namespace',
+  'options.openshift': '--openshift',
   'options.optionalKinds': '--optional-kinds',
   'options.overwrite': '--overwrite',
   'options.overwriteLatest': '--overwrite-latest',

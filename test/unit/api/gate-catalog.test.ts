@@ -181,6 +181,35 @@ describe('gates of a catalog fragment', () => {
     await expect(gate('allowed:\n- code: typo\n')).rejects.toThrow('profile.yaml:2');
   });
 
+  it('fails for a fragment without packages and for one with errors, and refuses an index with errors', async () => {
+    const session = await open();
+    const root = await directoryWith({
+      'empty/widget/README.md': '',
+      'broken/widget/catalog.json': '{"schema":"olm.package","name":"widget"',
+      'index/widget/catalog.json': widget({ entries: ['widget.v1.0.0'] }),
+    });
+    const gates = ['pruning', 'breaking', 'fips'] as const;
+    const gate = (fragment: string, against: string) =>
+      gateCatalog(path.join(root, fragment), session, { against: path.join(root, against), gates });
+    const list = async (fragment: string): Promise<string[]> =>
+      (await gate(fragment, 'index')).verdicts.map(
+        ({ result, findings }) => `${result} ${findings.map(({ code }) => code).join(' ')}`,
+      );
+    expect(await list('empty')).toEqual([
+      'FAILURE pruning-package',
+      'FAILURE breaking-package',
+      'FAILURE fips-package',
+    ]);
+    expect(await list('broken')).toEqual([
+      'FAILURE pruning-unreadable',
+      'FAILURE breaking-unreadable',
+      'FAILURE fips-unreadable',
+    ]);
+    expect(await failureOf(gate('index', 'broken'))).toMatchObject({
+      file: path.join(root, 'broken/widget/catalog.json'),
+    });
+  });
+
   it('refuses a gate that needs an index without one', async () => {
     const session = await open();
     const root = await directoryWith({ 'widget/catalog.json': widget({ entries: ['widget.v1.0.0'] }) });

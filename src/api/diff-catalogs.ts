@@ -1,11 +1,15 @@
 import { type CatalogDiff, diffSnapshots, isSameCatalog } from '../catalog/diff/diff.js';
 import { type BreakingChange, findBreakingChanges } from '../catalog/diff/breaking.js';
 import { collectFacts } from '../catalog/facts.js';
-import { type CatalogSnapshot, takeSnapshot } from '../catalog/diff/snapshot.js';
+import { allowChanges } from '../catalog/gate/breaking.js';
+import { defaultGateProfile } from '../catalog/gate/gate-profile.js';
+import { parseGateProfile } from '../catalog/gate/profile-file.js';
+import { takeSnapshot } from '../catalog/diff/snapshot.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { OpmateError } from '../core/errors.js';
 import { describeMissing } from '../core/suggest.js';
 import { throwAbout } from '../source/reference-error.js';
+import type { CatalogFacts } from '../model/facts.js';
 import type { Session } from '../source/session.js';
 import { withCatalog, withReleasedCatalog } from './open-catalog.js';
 
@@ -39,36 +43,52 @@ export async function diffCatalogs(
   return withReleasedCatalog(from, session, options, (first) =>
     withCatalog(to, session, async (second) => {
       const [before, after] = [await read(from, first.catalog), await read(to, second.catalog)];
-      requirePackages(names ?? [], before, after);
+      requirePackages(names ?? [], before.facts, after.facts);
       const diff = await diffSnapshots(before, after, session);
       return { diff, isSame: isSameCatalog(diff) };
     }),
   );
 }
 
+/** Options of `findBreaking`. */
+export interface FindBreakingOptions {
+  /** Compare only these packages; default all. */
+  packages?: readonly string[] | undefined;
+  /** Compare with an empty catalog if `from` is an image that its registry does not have. */
+  allowMissing?: boolean | undefined;
+  /** Profile of gates with `allowed` changes, and its name in messages. */
+  profile?: { text: string; file: string } | undefined;
+}
+
 /**
- * Returns the changes that break clusters which use the older catalog: installed bundles without an upgrade, lost edges,
- * heads that move back, other default channels, and other images of the same bundle. Throws as `diffCatalogs`.
+ * Returns the changes that break clusters which use the older catalog: removed packages and channels, installed bundles
+ * without an upgrade, lost edges, heads that move back, other default channels, and other images of the same bundle.
+ * Those that the profile allows are notices. Throws as `diffCatalogs`, and with all problems of the profile.
  */
 export async function findBreaking(
   from: string,
   to: string,
   session: Session,
-  options: { packages?: readonly string[] | undefined; allowMissing?: boolean | undefined } = {},
+  options: FindBreakingOptions = {},
 ): Promise<BreakingChange[]> {
-  const packages = options.packages === undefined ? undefined : new Set(options.packages);
+  const { packages: names, profile: document } = options;
+  const profile =
+    document === undefined ? defaultGateProfile : parseGateProfile(document.text, document.file);
   const { signal, logger } = session;
   const read = (reference: string, { allowMissing }: { allowMissing?: boolean | undefined }) =>
     withReleasedCatalog(reference, session, { allowMissing }, ({ catalog }) =>
       collectFacts(catalog, { signal, logger }).catch(throwAbout(reference)),
     );
-  return findBreakingChanges(await read(from, options), await read(to, {}), packages);
+  const [before, after] = [await read(from, options), await read(to, {})];
+  requirePackages(names ?? [], before, after);
+  const changes = findBreakingChanges(before, after, names === undefined ? undefined : new Set(names));
+  return allowChanges(changes, profile, session.now());
 }
 
 /** A package that is in neither catalog is a typing error, not an equal package. */
-function requirePackages(names: readonly string[], before: CatalogSnapshot, after: CatalogSnapshot): void {
+function requirePackages(names: readonly string[], ...catalogs: CatalogFacts[]): void {
   const missing = names.filter((name) =>
-    [before, after].every(({ facts }) => facts.packages.every((packageFacts) => packageFacts.name !== name)),
+    catalogs.every(({ packages }) => packages.every((packageFacts) => packageFacts.name !== name)),
   );
   if (missing.length === 0) return;
   throw new OpmateError('NOT_FOUND', describeMissing('package', missing, 'either catalog'), {

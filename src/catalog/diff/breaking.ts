@@ -1,7 +1,14 @@
 import { createFault } from '../../core/diagnostic.js';
 import { quoteGo } from '../../core/go-json-quote.js';
-import { type Version, compareVersions, parseRange, parseVersion, tryParse } from '../../core/semver.js';
+import {
+  type ComparedRange,
+  type Version,
+  compareVersions,
+  parseVersion,
+  tryParse,
+} from '../../core/semver.js';
 import { findHead } from '../../graph/channel-graph.js';
+import { SkipRanges, findIntervals } from '../../graph/skip-ranges.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import type { CatalogFacts } from '../../model/facts.js';
@@ -10,6 +17,7 @@ import { findOrphans } from '../edit/orphans.js';
 /** Kinds of changes that break clusters which use a catalog. */
 export const breakingCodes = [
   'package-removed',
+  'channel-removed',
   'bundle-stranded',
   'edge-lost',
   'head-moved-back',
@@ -31,9 +39,9 @@ interface PackageState {
 }
 
 /**
- * Returns the changes from one catalog to another that break clusters: installed bundles without an upgrade to a head,
- * lost edges, heads that move back, other default channels, and other images of the same bundle. With `packages`, of
- * these only.
+ * Returns the changes from one catalog to another that break clusters: removed packages and channels, installed bundles
+ * without an upgrade to a head, lost edges, heads that move back, other default channels, and other images of the same
+ * bundle. With `packages`, of these only.
  */
 export function findBreakingChanges(
   before: CatalogFacts,
@@ -45,14 +53,14 @@ export function findBreakingChanges(
   for (const [name, old] of groupPackages(before)) {
     if (packages?.has(name) === false) continue;
     const now = later.get(name);
-    const add = (
-      code: BreakingCode,
-      problem: string,
-      hint: string,
-      place: Partial<BreakingChange> = {},
-    ): void => void changes.push({ ...createFault(code, problem, { hint }), code, package: name, ...place });
+    const add: Add = (code, problem, hint, place = {}) => {
+      const subject = [`package ${quoteGo(name)}`];
+      if (place.channel !== undefined) subject.push(`channel ${quoteGo(place.channel)}`);
+      const fault = createFault(code, `${subject.join(', ')}: ${problem}`, { hint });
+      changes.push({ ...fault, code, package: name, ...place });
+    };
     if (now === undefined) {
-      add('package-removed', `package ${quoteGo(name)} is removed`, 'keep the package');
+      add('package-removed', 'removed', 'keep the package');
       continue;
     }
     compareDefaults(old, now, add);
@@ -91,14 +99,14 @@ function groupPackages({ packages, channels, bundles }: CatalogFacts): Map<strin
 
 function compareDefaults(old: PackageState, now: PackageState, add: Add): void {
   if (old.defaultChannel === now.defaultChannel) return;
-  const problem = `the default channel changes from ${quoteGo(old.defaultChannel)} to ${quoteGo(now.defaultChannel)}`;
+  const problem = `default channel changes from ${quoteGo(old.defaultChannel)} to ${quoteGo(now.defaultChannel)}`;
   add('default-channel-changed', problem, 'keep the default channel');
 }
 
 function compareGraphs(old: PackageState, now: PackageState, add: Add): void {
   for (const { channel, bundles } of findOrphans(old.channels, now.channels, old.versions)) {
     for (const bundle of bundles) {
-      const problem = `bundle ${quoteGo(bundle)} in channel ${quoteGo(channel)} has no upgrade to a head`;
+      const problem = `no upgrade from bundle ${quoteGo(bundle)} to a head`;
       add('bundle-stranded', problem, 'keep it, or let a newer bundle replace or skip it', {
         channel,
         bundle,
@@ -107,10 +115,13 @@ function compareGraphs(old: PackageState, now: PackageState, add: Add): void {
   }
   for (const [channel, entries] of old.channels) {
     const current = now.channels.get(channel);
-    if (current === undefined) continue;
+    if (current === undefined) {
+      add('channel-removed', 'removed', 'keep the channel, which subscriptions name', { channel });
+      continue;
+    }
     compareHeads(channel, findHead(entries), findHead(current), { old, now }, add);
     for (const { from, to } of findLostEdges(entries, current, old.versions)) {
-      const problem = `channel ${quoteGo(channel)}: the upgrade from ${quoteGo(from)} to ${quoteGo(to)} is lost`;
+      const problem = `upgrade from ${quoteGo(from)} to ${quoteGo(to)} is lost`;
       add('edge-lost', problem, 'keep replaces, skips or skipRange', { channel, bundle: to });
     }
   }
@@ -125,32 +136,51 @@ function compareHeads(
 ): void {
   const [before, after] = [old.versions.get(from), now.versions.get(to)];
   if (before === undefined || after === undefined || compareVersions(after, before) >= 0) return;
-  const problem = `the head of channel ${quoteGo(channel)} moves back from ${quoteGo(from)} to ${quoteGo(to)}`;
+  const problem = `head moves back from ${quoteGo(from)} to ${quoteGo(to)}`;
   add('head-moved-back', problem, 'keep the head', { channel, bundle: from });
 }
 
-/** Returns the edges between bundles that a channel has before and after, but only before. */
+/** Returns the edges to bundles that a channel has before and after, but only before. */
 function findLostEdges(
   before: readonly ChannelEntry[],
   after: readonly ChannelEntry[],
   versions: ReadonlyMap<string, Version>,
 ): { from: string; to: string }[] {
+  const ranges = new SkipRanges();
   const current = new Map(after.map((entry) => [entry.name, entry]));
-  return before.flatMap(({ name: to, replaces, skips }) => {
+  const versioned = before.flatMap(({ name }) => {
+    const version = versions.get(name);
+    return version === undefined ? [] : [{ name, version }];
+  });
+  versioned.sort((a, b) => compareVersions(a.version, b.version));
+  const sorted = versioned.map(({ version }) => version);
+  const listSkipped = (skipRange: string): string[] => {
+    const range = ranges.get(skipRange);
+    if (range === undefined) return [];
+    return findIntervals(range, sorted).flatMap(({ from, to }) =>
+      versioned.slice(from, to).map(({ name }) => name),
+    );
+  };
+  return before.flatMap(({ name: to, replaces, skips, skipRange }) => {
     const entry = current.get(to);
-    const sources = [replaces, ...skips].filter((from) => from !== '');
     if (entry === undefined) return [];
-    return sources.filter((from) => !hasEdge(entry, from, versions.get(from))).map((from) => ({ from, to }));
+    const skipped = skipRange === entry.skipRange ? [] : listSkipped(skipRange);
+    const sources = new Set([replaces, ...skips, ...skipped]);
+    for (const name of ['', to]) sources.delete(name);
+    const range = ranges.get(entry.skipRange);
+    return [...sources]
+      .filter((from) => !hasEdge(entry, from, versions.get(from), range))
+      .map((from) => ({ from, to }));
   });
 }
 
 function hasEdge(
-  { replaces, skips, skipRange }: ChannelEntry,
+  { replaces, skips }: ChannelEntry,
   from: string,
   version: Version | undefined,
+  range: ComparedRange | undefined,
 ): boolean {
   if (replaces === from || skips.includes(from)) return true;
-  const range = skipRange === '' ? undefined : tryParse(parseRange, skipRange);
   return version !== undefined && range?.contains(version) === true;
 }
 
@@ -158,7 +188,7 @@ function compareImages(old: PackageState, now: PackageState, add: Add): void {
   for (const [bundle, image] of old.images) {
     const current = now.images.get(bundle);
     if (current === undefined || current === image) continue;
-    const problem = `the image of bundle ${quoteGo(bundle)} changes from ${quoteGo(image)} to ${quoteGo(current)}`;
+    const problem = `image of bundle ${quoteGo(bundle)} changes from ${quoteGo(image)} to ${quoteGo(current)}`;
     add('image-changed', problem, 'publish it under a new name', { bundle });
   }
 }

@@ -1,8 +1,10 @@
 import { catalogForms } from '../../api/open-catalog.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, list } from '../command/flags.js';
+import { flag, list, text } from '../command/flags.js';
 import { allowMissing, outputFormat } from '../command/shared-flags.js';
 import { encodeFinding, formatFindingText } from '../reports/option-words.js';
+import { readTextInput } from '../input.js';
 import { printable } from '../printable.js';
 import { diffCatalogs, findBreaking } from '../../api/diff-catalogs.js';
 import { diffMarkdown, diffText } from './diff-text.js';
@@ -23,6 +25,7 @@ export const command = defineCommand({
       group: 'Selection',
     }),
     allowMissing: allowMissing(),
+    profile: text('file', 'profile of catalog gate with allowed breaking changes', { needs: 'breaking' }),
     output: outputFormat(['text', 'json', 'markdown'], { default: 'text' }),
   },
   examples: {
@@ -30,24 +33,30 @@ export const command = defineCommand({
     'Write release notes': 'opmate catalog diff ./older-catalog ./catalog -o markdown',
   },
   async runInSession({ context, args: [from, to], options, session }) {
-    const { output, package: names, breaking, allowMissing: allow } = options;
+    const { output, package: names, breaking, allowMissing: allow, profile: file } = options;
     const compared = { packages: names, allowMissing: allow };
     if (breaking) {
-      const changes = await findBreaking(from, to, session, compared);
-      const lines = changes.map((change) => `${printable(formatFindingText(change))} [${change.code}]\n`);
-      const text = lines.length === 0 ? 'no breaking changes\n' : lines.join('');
-      const data = output === 'json' ? encodeData({ breaking: changes.map(encodeFinding) }, output) : text;
+      const profile = file === undefined ? undefined : await readTextInput(file, context);
+      const changes = await findBreaking(from, to, session, { ...compared, profile });
+      const lines = changes.map(formatChange);
+      const report = lines.length === 0 ? 'no breaking changes\n' : lines.join('');
+      const data = output === 'json' ? encodeData({ breaking: changes.map(encodeFinding) }, output) : report;
       await writePieces(context, session, [data]);
-      return changes.length === 0 ? exitCodes.done : exitCodes.findings;
+      return changes.some(({ severity }) => severity === 'error') ? exitCodes.findings : exitCodes.done;
     }
     const { diff, isSame } = await diffCatalogs(from, to, session, compared);
-    const text =
+    const report =
       output === 'json'
         ? encodeData(diff, output)
         : output === 'markdown'
           ? diffMarkdown(diff)
           : diffText(diff);
-    await writePieces(context, session, text);
+    await writePieces(context, session, report);
     return isSame ? exitCodes.done : exitCodes.findings;
   },
 });
+
+function formatChange(change: Diagnostic): string {
+  const isAllowed = change.severity === 'notice';
+  return `${isAllowed ? 'notice: ' : ''}${printable(formatFindingText(change))} [${change.code}]\n`;
+}

@@ -36,7 +36,7 @@ export const command = defineCommand({
         ['present', 'missing'] as const,
         'grpc_health_probe, for a fragment that is a directory',
       ),
-      profile: text('file', 'allowed base images, registries and channels'),
+      profile: text('file', 'allowed base images, registries, channels and breaking changes'),
     }),
     ...grouped('Selection', { gate: list('name', 'run only these gates', { offered: gateNames }) }),
   },

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Session, gateCatalog, openSession } from '../../../src/index.js';
+import { type Session, findBreaking, gateCatalog, openSession } from '../../../src/index.js';
 import { failureOf } from '../../support/connect.js';
 import { directoryWith } from '../../support/temporary.js';
 
@@ -130,6 +130,7 @@ describe('gates of a catalog fragment', () => {
       'pruning-channel 1',
       'breaking-bundle-stranded 2',
       'breaking-edge-lost 2',
+      'breaking-channel-removed 1',
       'breaking-image-changed 3',
     ]);
   });
@@ -215,6 +216,82 @@ describe('gates of a catalog fragment', () => {
     const root = await directoryWith({ 'widget/catalog.json': widget({ entries: ['widget.v1.0.0'] }) });
     expect(await failureOf(gateCatalog(root, session, { gates: ['pruning'] }))).toMatchObject({
       code: 'USAGE',
+    });
+  });
+});
+
+describe('changes that break clusters', () => {
+  interface Edges {
+    name: string;
+    replaces?: string;
+    skipRange?: string;
+  }
+
+  /** Returns the blobs of a package `widget` with these channels, each with a bundle per entry. */
+  function withChannels(channels: Record<string, Edges[]>): string {
+    const names = new Set(Object.values(channels).flatMap((entries) => entries.map(({ name }) => name)));
+    return [
+      { schema: 'olm.package', name: 'widget', defaultChannel: Object.keys(channels)[0] },
+      ...Object.entries(channels).map(([name, entries]) => ({
+        ...{ schema: 'olm.channel', package: 'widget', name, entries },
+      })),
+      ...[...names].map((name) => ({
+        ...{ schema: 'olm.bundle', package: 'widget', name, image: `registry.example.com/${name}` },
+        properties: [
+          { type: 'olm.package', value: { packageName: 'widget', version: name.slice('widget.v'.length) } },
+        ],
+      })),
+    ]
+      .map((blob) => JSON.stringify(blob))
+      .join('\n');
+  }
+
+  const [first, second, third] = ['widget.v1.0.0', 'widget.v1.1.0', 'widget.v1.2.0'] as const;
+  const chain: Edges[] = [{ name: first }, { name: second, replaces: first }];
+
+  async function list(
+    from: Record<string, Edges[]>,
+    to: Record<string, Edges[]>,
+    profile?: string,
+  ): Promise<string[]> {
+    const session = await open();
+    const root = await directoryWith({
+      'from/widget/catalog.json': withChannels(from),
+      'to/widget/catalog.json': withChannels(to),
+    });
+    const changes = await findBreaking(path.join(root, 'from'), path.join(root, 'to'), session, {
+      profile: profile === undefined ? undefined : { text: profile, file: 'profile.yaml' },
+    });
+    return changes.map(({ severity, problem, hint }) =>
+      severity === 'error' ? problem : `${severity}: ${problem} (${hint})`,
+    );
+  }
+
+  it('are removed channels, whose subscriptions find nothing', async () => {
+    const [from, to] = [{ stable: chain, fast: chain }, { stable: chain }];
+    const problem = 'package "widget", channel "fast": removed';
+    expect(await list(from, to)).toEqual([problem]);
+    const allowed =
+      'allowed:\n- {code: channel-removed, package: widget, channel: fast, reason: merged, expires: "2999-01-01"}\n';
+    expect(await list(from, to, allowed)).toEqual([
+      `notice: ${problem} (see the reason: merged (allowed until 2999-01-01))`,
+    ]);
+  });
+
+  it('are upgrades that a skip range had', async () => {
+    const head = (skipRange: string): Edges[] => [...chain, { name: third, replaces: second, skipRange }];
+    const lost = await list({ stable: head('>=1.0.0 <1.2.0') }, { stable: head('>=1.1.0 <1.2.0') });
+    expect(lost).toEqual([
+      'package "widget", channel "stable": upgrade from "widget.v1.0.0" to "widget.v1.2.0" is lost',
+    ]);
+    expect(await list({ stable: head('>=1.0.0 <1.2.0') }, { stable: head('<1.2.0') })).toEqual([]);
+  });
+
+  it('are asked for packages that one of the catalogs has', async () => {
+    const session = await open();
+    const root = await directoryWith({ 'widget/catalog.json': withChannels({ stable: chain }) });
+    expect(await failureOf(findBreaking(root, root, session, { packages: ['wigdet'] }))).toMatchObject({
+      code: 'NOT_FOUND',
     });
   });
 });

@@ -1,9 +1,10 @@
-import { addNote, withoutHint } from '../core/diagnostics-error.js';
+import { addNote } from '../core/diagnostics-error.js';
 import { Agent as HttpAgent, STATUS_CODES } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { OpmateError, RegistryError } from '../core/errors.js';
 import { guardLookup, rememberLookup } from '../oci/transport/guarded-lookup.js';
 import { checkLiteralAddress, type RedirectSource } from '../oci/transport/network-policy.js';
+import type { ConnectionHints } from '../oci/transport/transport-faults.js';
 import { withRetry } from '../oci/transport/transport-retry.js';
 import {
   type Transport,
@@ -12,6 +13,13 @@ import {
   withRedirects,
 } from '../oci/transport/transport.js';
 import { type ClientOptions, certificateHint, checkAuthorities, resolveWaits } from './client-options.js';
+
+/** Hints in the words of a client's options and URL. */
+const hints: ConnectionHints = {
+  untrusted: certificateHint,
+  plainHttp: 'use an http:// URL',
+  https: 'use an https:// URL',
+};
 
 /** Maximum time from the first attempt to the last, unless one attempt may take longer. */
 const retryMs = 60_000;
@@ -55,8 +63,8 @@ export class HttpRequests {
     const trustPaths = [ca === undefined ? 'Node.js' : 'the option ca'];
     const http = createHttpTransport({
       async routeTo(url, lead) {
-        if (lead) checkLiteralAddress(url, lead);
-        return { agent: getAgent(url.protocol, lead), trustPaths, certificateHint, getAddress };
+        if (lead) checkLiteralAddress(url, lead, hints);
+        return { agent: getAgent(url.protocol, lead), trustPaths, hints, getAddress };
       },
       idleTimeoutMs,
     });
@@ -133,13 +141,9 @@ function toResponseError(label: string, status: number, cause?: RegistryError): 
   }
 }
 
-/** Replaces the registry terms in errors of the transport, and drops hints to set options of a session. */
+/** Replaces the registry terms in error responses. */
 function toCatalogError(error: unknown, label: string): unknown {
-  if (error instanceof RegistryError) {
-    const responseError = toResponseError(label, error.status, error);
-    return error.note === undefined ? responseError : addNote(responseError, error.note);
-  }
-  const keepsHint =
-    !(error instanceof OpmateError) || error.hint === undefined || error.hint === certificateHint;
-  return keepsHint ? error : withoutHint(error);
+  if (!(error instanceof RegistryError)) return error;
+  const responseError = toResponseError(label, error.status, error);
+  return error.note === undefined ? responseError : addNote(responseError, error.note);
 }

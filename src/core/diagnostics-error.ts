@@ -199,11 +199,6 @@ export function inContext<T>(context: ErrorContext, work: () => T): T {
   }
 }
 
-/** Returns the same error without its hint, which does not fit here. */
-export function withoutHint<E extends OpmateError>(error: E): E {
-  return copyError(error, { hint: undefined, cause: error, stack: error.stack });
-}
-
 /** Returns the same error, with a note in parentheses at the end of its message. */
 export function addNote<E extends OpmateError>(error: E, note: string): E {
   const problem = `${error.problem} (${note})`;

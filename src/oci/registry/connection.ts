@@ -14,7 +14,7 @@ import {
   type CredentialStore,
   withCredentialOverrides,
 } from './credentials.js';
-import { HostAgents } from './host-agents.js';
+import { HostAgents, getRegistryHints } from './host-agents.js';
 import { checkLiteralAddress, isAllowedHost } from '../transport/network-policy.js';
 import {
   getHost,
@@ -196,7 +196,7 @@ class RegistryConnection implements Connection {
         const trust = { verify: !(await this.#isUnverified(url, registry, isNamed)), isNamed };
         if (lead === undefined || isAllowedHost(url, allowedPrivateHosts))
           return this.#agents.routeTo(url, trust);
-        checkLiteralAddress(url, lead);
+        checkLiteralAddress(url, lead, getRegistryHints());
         return this.#agents.routeTo(url, trust, lead.kind);
       },
       idleTimeoutMs: this.#options.idleTimeoutMs ?? 30_000,
@@ -236,6 +236,7 @@ class RegistryConnection implements Connection {
       random: this.#options.random ?? (() => 0.5),
       now: this.#now,
       logger: this.#options.logger,
+      timeOption: 'registry.retryTimeoutMs',
     });
   }
 }

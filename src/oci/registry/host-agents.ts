@@ -1,3 +1,4 @@
+import type { ConnectionHints } from '../transport/transport-faults.js';
 import { setMaxListeners } from 'node:events';
 import { Agent as HttpAgent, type ClientRequest } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -29,6 +30,18 @@ interface AgentOptions {
 }
 
 const noAuthorities: string[] = [];
+
+/** Returns hints in the words of the options of a registry; `insecureFlag` allows plain HTTP and any certificate. */
+export function getRegistryHints(insecureFlag?: string): ConnectionHints {
+  const [plain, unverified] = [insecureFlag ?? 'registry.useHttp', insecureFlag ?? 'registry.skipTlsVerify'];
+  return {
+    untrusted: `add its certificate authority with registry.caFile or certs.d, or accept any certificate with ${unverified}`,
+    plainHttp: `use ${plain}, or insecure = true in registries.conf`,
+    https: `remove registry.useHttp; add ${unverified} for a certificate that cannot be verified`,
+    clientCertificate: 'add the required client certificate to certs.d as NAME.cert and NAME.key',
+    privateAddress: (host) => `allow the host with registry.allowedPrivateHosts ${host}`,
+  };
+}
 
 /** One agent per origin, with kept connections and the certificates and proxy of the host. */
 export class HostAgents {
@@ -80,11 +93,11 @@ export class HostAgents {
     const getAddress = proxy ? undefined : known.getAddress;
     const direct = { ...common, lookup };
     const host = url.host === dockerHub.host ? dockerHub.registry : url.host;
-    const insecureFlag = this.#options.overridesFor?.(host)?.insecureFlag;
+    const hints = getRegistryHints(this.#options.overridesFor?.(host)?.insecureFlag);
     if (url.protocol === 'http:') {
       const agent = proxy ? await this.#openProxy(proxy, common) : new HttpAgent(direct);
       this.#opened.push(agent);
-      return { agent, trustPaths: [], proxy: proxy?.host, lookup, getAddress, insecureFlag };
+      return { agent, trustPaths: [], proxy: proxy?.host, lookup, getAddress, hints };
     }
     const certificates = await this.#readCertificates(host, isNamed);
     // Reading authorities takes 17 ms, in vain where nothing is verified.
@@ -93,7 +106,7 @@ export class HostAgents {
     const agent = proxy ? await this.#openProxy(proxy, common, tls) : new HttpsAgent({ ...direct, ...tls });
     this.#opened.push(agent);
     const { trustPaths } = certificates;
-    return { agent, trustPaths, proxy: proxy?.host, lookup, getAddress, insecureFlag };
+    return { agent, trustPaths, proxy: proxy?.host, lookup, getAddress, hints };
   }
 
   /** Returns the agent of a proxy: with the TLS options of the host it opens tunnels, without it sends plain HTTP. */

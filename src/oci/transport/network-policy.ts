@@ -1,4 +1,5 @@
 /** Rules for the destination and trust of requests, without I/O. */
+import type { ConnectionHints } from './transport-faults.js';
 import { BlockList, isIP } from 'node:net';
 import { OpmateError } from '../../core/errors.js';
 
@@ -125,7 +126,12 @@ export function isAllowedHost(url: URL, hosts: readonly string[]): boolean {
 }
 
 /** Returns the error for an address to which a response must not lead. */
-export function refusedAddress(url: URL, address: string, lead: RedirectSource): OpmateError {
+export function refusedAddress(
+  url: URL,
+  address: string,
+  lead: RedirectSource,
+  hints: ConnectionHints | undefined,
+): OpmateError {
   const what = lead.by === 'redirect' ? `redirect to ${url.host}` : `token server ${url.host}`;
   const shown = address === url.hostname ? 'it' : address;
   return new OpmateError(
@@ -133,7 +139,7 @@ export function refusedAddress(url: URL, address: string, lead: RedirectSource):
     `${what} refused: ${shown} is a ${getAddressKind(address)} address and the registry's is not`,
     {
       subject: new URL(lead.origin).host,
-      hint: `allow the host with registry.allowedPrivateHosts ${url.hostname}`,
+      hint: hints?.privateAddress?.(url.hostname),
     },
   );
 }
@@ -143,7 +149,11 @@ function getAddressKind(address: string): AddressKind {
 }
 
 /** Throws OpmateError UNSAFE for a URL with a literal address that its lead does not allow. */
-export function checkLiteralAddress(url: URL, lead: RedirectSource): void {
+export function checkLiteralAddress(
+  url: URL,
+  lead: RedirectSource,
+  hints: ConnectionHints | undefined,
+): void {
   const kind = literalKind(url);
-  if (kind !== undefined && !mayLeadTo(kind, lead.kind)) throw refusedAddress(url, url.hostname, lead);
+  if (kind !== undefined && !mayLeadTo(kind, lead.kind)) throw refusedAddress(url, url.hostname, lead, hints);
 }

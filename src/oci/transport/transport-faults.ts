@@ -15,6 +15,20 @@ export class NetworkError extends OpmateError {
   }
 }
 
+/** Hints for faults that the caller of a transport can end, in the words of its own options; none by default. */
+export interface ConnectionHints {
+  /** The certificate comes from an unknown authority. */
+  untrusted?: string;
+  /** The server speaks plain HTTP. */
+  plainHttp?: string;
+  /** The server speaks HTTPS. */
+  https?: string;
+  /** The server requires a certificate of the client. */
+  clientCertificate?: string;
+  /** A response leads to a private address of this host. */
+  privateAddress?: (host: string) => string;
+}
+
 /** Route of a connection, as far as messages need it. */
 export interface Route {
   /** Files of certificate authorities, in order. */
@@ -22,10 +36,7 @@ export interface Route {
   /** `host:port` of the proxy. */
   proxy?: string | undefined;
   lookup?: LookupFunction | undefined;
-  /** Hint for an untrusted certificate; default: flags of the command line. */
-  certificateHint?: string | undefined;
-  /** Flag that allows plain HTTP and any certificate for this host; default: `--use-http` or `--skip-tls-verify`. */
-  insecureFlag?: string | undefined;
+  hints?: ConnectionHints | undefined;
 }
 
 const untrusted = 'the certificate comes from an authority that is not trusted';
@@ -47,10 +58,10 @@ const certificateFaults: Readonly<Record<string, string>> = {
 
 /** Hints for certificates that another authority would not fix. */
 const otherCertificateHints: Readonly<Record<string, string>> = {
-  CERT_HAS_EXPIRED: 'replace the certificate of the registry, or check the clock of this machine',
+  CERT_HAS_EXPIRED: 'replace the certificate of the server, or check the clock of this machine',
   CERT_NOT_YET_VALID: 'check the clock of this machine',
-  CERT_REVOKED: 'replace the certificate of the registry',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'use a host name that the certificate of the registry is valid for',
+  CERT_REVOKED: 'replace the certificate of the server',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'use a host name that the certificate of the server is valid for',
 };
 
 /** Meanings of system errors of connections. */
@@ -91,14 +102,11 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
   if (certificate !== undefined) {
     const peer = route.proxy === undefined ? await greet(url, route) : undefined;
     const issuer = peer ? ` (issued by ${peer.issuer} for ${peer.names})` : '';
-    const hint = otherCertificateHints[code];
-    const flag = route.insecureFlag ?? 'registry.skipTlsVerify';
-    const usual = `add its certificate authority with registry.caFile or certs.d, or accept any certificate with ${flag}`;
     return new NetworkError(`TLS: ${certificate}${issuer}`, {
       subject: host,
       temporary: false,
       cause,
-      hint: hint ?? route.certificateHint ?? usual,
+      hint: otherCertificateHints[code] ?? route.hints?.untrusted,
     });
   }
   if (url.protocol === 'https:' && isTlsCode(code)) return tlsFault(host, code, reason, cause, route);
@@ -126,15 +134,11 @@ export function describeReason(error: unknown): string {
 }
 
 /** Returns the error for plain HTTP to a port with TLS. */
-export function speaksTls(
-  host: string,
-  { insecureFlag = 'registry.skipTlsVerify' }: Pick<Route, 'insecureFlag'>,
-  cause?: unknown,
-): NetworkError {
+export function speaksTls(host: string, { hints }: Pick<Route, 'hints'>, cause?: unknown): NetworkError {
   return new NetworkError('speaks HTTPS, not plain HTTP', {
     subject: host,
     temporary: false,
-    hint: `remove registry.useHttp; add ${insecureFlag} for a certificate that cannot be verified`,
+    hint: hints?.https,
     cause,
   });
 }
@@ -164,21 +168,23 @@ function tlsFault(
   code: string,
   reason: string,
   cause: unknown,
-  { insecureFlag = 'registry.useHttp' }: Route,
+  { hints }: Route,
 ): NetworkError {
   const whole = `${code} ${reason}`;
   if (/wrong.version.number|packet.length.too.long|http.request/i.test(whole)) {
-    const hint = `use ${insecureFlag}, or insecure = true in registries.conf`;
+    const hint = hints?.plainHttp;
     return new NetworkError('speaks plain HTTP, not HTTPS', { subject, temporary: false, hint, cause });
   }
   const text = /:SSL routines:[^:]*:([^:]+):/.exec(reason)?.[1] ?? reason;
-  const hint = /unsupported.protocol|protocol.version|no.protocols/i.test(whole)
-    ? 'enable TLS 1.2 or later on the registry'
-    : /certificate|unknown.ca/i.test(whole)
-      ? 'add the required client certificate to certs.d as NAME.cert and NAME.key'
+  const isOld = /unsupported.protocol|protocol.version|no.protocols/i.test(whole);
+  const needsCertificate = !isOld && /certificate|unknown.ca/i.test(whole);
+  const hint = isOld
+    ? 'enable TLS 1.2 or later on the server'
+    : needsCertificate
+      ? hints?.clientCertificate
       : undefined;
   // Overloaded or restarting front ends send internal errors and broken records.
-  const temporary = hint === undefined && /internal|record|decrypt/i.test(text);
+  const temporary = !isOld && !needsCertificate && /internal|record|decrypt/i.test(text);
   return new NetworkError(`TLS: ${text}`, { subject, temporary, hint, cause });
 }
 

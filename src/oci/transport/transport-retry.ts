@@ -13,6 +13,8 @@ interface RetryOptions extends RetryBudget {
   /** Monotonic clock in milliseconds. */
   now: () => number;
   logger?: Logger;
+  /** Name of the option for the retry time, in messages; default none. */
+  timeOption?: string | undefined;
 }
 
 /** Time before the first warning about a waiting request, and between warnings. */
@@ -57,6 +59,7 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
     logger.log('warn', `${failure.message}; retrying for up to ${left} s`);
   }
 
+  const { timeOption } = options;
   return {
     async send(request) {
       const outage = getOrAdd(outages, new URL(request.url).host, () => new Outage(options.timeoutMs));
@@ -76,9 +79,13 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
         const leftMs = Math.min(begun, outage.since(admitted)) + options.timeoutMs - admitted;
         // Without time for retries, a request is sent once.
         const patience = attempt === 1 ? Math.min(probeMs, options.timeoutMs || probeMs) : 0;
-        const outcome = await tryOnce(next, request, Math.max(leftMs, patience), previous).finally(() =>
-          throttle.leave(),
-        );
+        const outcome = await tryOnce(
+          next,
+          request,
+          Math.max(leftMs, patience),
+          previous,
+          timeOption,
+        ).finally(() => throttle.leave());
         throttle.note(turn, 'status' in outcome && outcome.status === 429);
         if (!('failure' in outcome)) {
           outage.end(options.now());
@@ -103,9 +110,11 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
           const left = formatSeconds(options.timeoutMs - elapsedMs);
           const noted = addNote(
             failure,
-            `asks to wait ${seconds} s, but only ${left} of registry.retryTimeoutMs is left`,
+            `asks to wait ${seconds} s, but only ${left} of ${timeOption ?? 'the retry time'} is left`,
           );
-          throw addContext(noted, { newHint: 'raise registry.retryTimeoutMs, or try again later' });
+          const newHint =
+            timeOption === undefined ? 'wait before the next request' : `raise ${timeOption}, or try again later`;
+          throw addContext(noted, { newHint });
         }
         if (attempt === 1) throw failure;
         const time = decision.giveUp === 'time' ? ` in ${formatSeconds(failed - begun)}` : '';
@@ -209,6 +218,7 @@ async function tryOnce(
   request: TransportRequest,
   timeMs: number,
   previous: Failure | undefined,
+  timeOption: string | undefined,
 ): Promise<{ response: TransportResponse } | Failure> {
   // Large uploads may take longer; they must make progress instead.
   const deadline = isShortBody(request.body) ? performance.now() + Math.max(1, timeMs) : undefined;
@@ -236,7 +246,7 @@ async function tryOnce(
       const failure = new NetworkError('no response within the retry time', {
         subject: formatRequestSubject(request),
         temporary: true,
-        hint: 'raise it with registry.retryTimeoutMs',
+        hint: timeOption === undefined ? undefined : `raise it with ${timeOption}`,
       });
       return { failure, status: undefined, retryAfterMs: undefined };
     }

@@ -143,7 +143,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         if (stopped) throw stopped;
         if (error instanceof OpmateError) throw error;
         if (request.lead && systemCode(error) === refusedAddressCode) {
-          throw refusedAddress(url, describeReason(error), request.lead);
+          throw refusedAddress(url, describeReason(error), request.lead, route.hints);
         }
         throw await describeFault(error, url, route);
       }

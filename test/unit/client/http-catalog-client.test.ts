@@ -209,6 +209,17 @@ it('refuses a redirect to a private address without naming options of a session'
   expect(error).toMatchObject({ code: 'UNSAFE', hint: undefined });
 });
 
+it('names the scheme of a URL for a server that speaks plain HTTP, and no option of a session', async () => {
+  const served = await serve({ widgets: widget });
+  const client = clientOf(`https://127.0.0.1:${served.port}/catalogs/widgets`);
+  const error = await client.listPackages().catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({
+    code: 'NETWORK',
+    problem: 'speaks plain HTTP, not HTTPS',
+    hint: 'use an http:// URL',
+  });
+});
+
 describe('client/http-catalog-client with a cache directory', () => {
   it('fetches only changed content and keeps one copy', async () => {
     const directory = path.join(await directoryWith(), 'new/cache');

@@ -172,7 +172,7 @@ describe('oci/certificates: client certificates and versions', () => {
       tls: { ...server, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' },
     });
     const failure = await failureOf(ask({ skipTlsVerify: true }));
-    expect(failure).toMatchObject({ code: 'NETWORK', hint: 'enable TLS 1.2 or later on the registry' });
+    expect(failure).toMatchObject({ code: 'NETWORK', hint: 'enable TLS 1.2 or later on the server' });
   });
 });
 

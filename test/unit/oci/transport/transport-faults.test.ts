@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { getRegistryHints } from '../../../../src/oci/registry/host-agents.js';
 import { describeFault } from '../../../../src/oci/transport/transport-faults.js';
 
 describe('oci/transport-faults', () => {
@@ -45,7 +46,11 @@ describe('oci/transport-faults', () => {
 
   it('speaks of authorities only where one is missing, and names each place once', async () => {
     const faultOf = (code: string) =>
-      describeFault(Object.assign(new Error('x'), { code }), url, { ...route, trustPaths: ['a', 'b', 'a'] });
+      describeFault(Object.assign(new Error('x'), { code }), url, {
+        ...route,
+        trustPaths: ['a', 'b', 'a'],
+        hints: getRegistryHints(),
+      });
     const untrusted = await faultOf('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
     expect(untrusted.message).not.toContain('authorities');
     expect((untrusted.cause as Error).message).toMatch(/; authorities taken from a, b$/);

@@ -273,11 +273,16 @@ export class GrpcCall implements CallHeaders {
   #send(message: Uint8Array): void {
     if (this.#isGone) return;
     this.#finish('OK');
-    const bytes = frameMessage(message);
+    const [start, rest] = frameMessage(message);
     // Counts as unread until the stream is closed.
-    this.#countUnread(bytes.length);
+    this.#countUnread(start.length + (rest?.length ?? 0));
     this.#respond();
-    this.#stream.end(bytes);
+    const stream = this.#stream;
+    if (rest !== undefined) {
+      stream.cork();
+      stream.write(start);
+    }
+    stream.end(rest ?? start);
   }
 
   /** Sends the headers of a reply with messages. */
@@ -313,14 +318,21 @@ export class GrpcCall implements CallHeaders {
 
   /** Sends a message, which is unread until the system accepts it. */
   #write(message: Uint8Array, whenRead?: () => void): void {
-    const bytes = frameMessage(message);
-    this.#countUnread(bytes.length);
-    this.#stream.write(bytes, () => {
+    const [start, rest] = frameMessage(message);
+    const length = start.length + (rest?.length ?? 0);
+    this.#countUnread(length);
+    const onRead = (): void => {
       if (this.#work === undefined) return;
-      this.#countUnread(-bytes.length);
+      this.#countUnread(-length);
       whenRead?.();
       if (!this.#hasManyUnread) this.#awaken?.();
-    });
+    };
+    const stream = this.#stream;
+    if (rest === undefined) return void stream.write(start, onRead);
+    stream.cork();
+    stream.write(start);
+    stream.write(rest, onRead);
+    stream.uncork();
   }
 
   /** Replies to messages in turn: to the next one when the reply has been read. Throws StatusError. */

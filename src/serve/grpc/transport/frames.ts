@@ -108,13 +108,18 @@ export async function decompressMessage(
   }
 }
 
-/** Returns a reply with its prefix. */
-export function frameMessage(message: Uint8Array): Uint8Array {
-  const frame = Buffer.allocUnsafe(prefixLength + message.length);
-  frame[0] = 0;
-  frame.writeUInt32BE(message.length, 1);
-  frame.set(message, prefixLength);
-  return frame;
+/** Maximum size of a message that is copied behind its prefix, which takes less time than a second write. */
+const maxCopiedBytes = 16 * 1024;
+
+/** Returns a reply with its prefix, in pieces to write together: large messages are not copied. */
+export function frameMessage(message: Uint8Array): [start: Uint8Array, rest?: Uint8Array] {
+  const isCopied = message.length <= maxCopiedBytes;
+  const start = Buffer.allocUnsafe(isCopied ? prefixLength + message.length : prefixLength);
+  start[0] = 0;
+  start.writeUInt32BE(message.length, 1);
+  if (!isCopied) return [start, message];
+  start.set(message, prefixLength);
+  return [start];
 }
 
 function tooLarge(size: number): StatusError {

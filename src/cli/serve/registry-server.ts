@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
 import cluster from 'node:cluster';
 import { writeFile } from 'node:fs/promises';
+import { setFlagsFromString } from 'node:v8';
 import type { GrpcServerOptions } from '../../api/serve/grpc-server.js';
 import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, getMessage, redactUrls, systemReason } from '../../core/errors.js';
@@ -27,8 +28,30 @@ export async function waitUntilStopped(
 ): Promise<void> {
   const tls = tlsCert === undefined ? '' : ' --tls';
   if (cluster.isPrimary) logger.log('info', `next: opmate probe --addr localhost:${grpcPort}${tls}`);
+  const release = limitYoungGeneration();
   await new Promise<void>((resolve) => void onAbort(signal, resolve));
+  release();
   logger.log('info', 'shutting down: waiting for open calls');
+}
+
+/** Age at which `bin/opmate.cjs` has written its cache of compiled code, which V8 refuses under other flags. */
+const startedMs = 5_000;
+
+/**
+ * Keeps the young generation of V8 from growing: calls leave garbage only, of which a larger one holds more. Returns a
+ * function that ends this.
+ */
+function limitYoungGeneration(): () => void {
+  let isLimited = false;
+  const timer = setTimeout(() => {
+    isLimited = true;
+    setFlagsFromString('--semi-space-growth-factor=1');
+  }, startedMs).unref();
+  return () => {
+    clearTimeout(timer);
+    // The default.
+    if (isLimited) setFlagsFromString('--semi-space-growth-factor=2');
+  };
 }
 
 /** Returns the options of the gRPC registry API. Throws UsageError. */

@@ -129,6 +129,11 @@ export async function writeDeleteList(
   return path.relative(workingDirectory, path.join(directory, name));
 }
 
+/** Throws UsageError for a destination that names no registry, before anything is read. */
+export function requireMirrorTarget(destination: string, maxNestedPaths?: number): void {
+  parseMirrorTarget(destination, maxNestedPaths);
+}
+
 /** Throws UsageError for a text that cannot be a part of a file name. */
 export function requireFileSuffix(id: string | undefined): void {
   if (id === undefined || /^[A-Za-z0-9][\w.-]{0,63}$/.test(id)) return;

@@ -10,6 +10,7 @@ import {
   listMirrorDeletions,
   listReplacedImages,
   requireFileSuffix,
+  requireMirrorTarget,
   writeDeleteList,
 } from '../../api/mirror/delete-images.js';
 import { nameWorkspaceLock } from '../../api/mirror/find-lock.js';
@@ -89,6 +90,7 @@ export const command = defineCommand({
   readOptions: ({ context, args: [destination], options }) =>
     readMirrorOptions(options, [destination], context),
   async runInSession({ context, args: [destination], options, session }) {
+    requireMirrorTarget(destination, options.maxNestedPaths);
     const { deleteYamlFile } = options;
     return deleteYamlFile === undefined
       ? generateList(destination, options, session)

@@ -17,7 +17,7 @@ const timeouts = {
 
 /** Files that take longest, which begin first: vitest knows how long files take from earlier runs only. */
 const longFiles = [
-  ...['view', 'docs-examples', 'packaging', 'examples', 'endings', 'mirror-source-faults', 'own-image'],
+  ...['view', 'docs-examples', 'examples', 'endings', 'mirror-source-faults'],
   ...['mirror-delete', 'registry-atomicity', 'archive', 'serve-catalogs', 'docs-ci', 'catalog-api'],
   ...['transfer-faults', 'apply', 'damaged-layers', 'conventions', 'digest-tags', 'edits.property'],
 ];
@@ -54,6 +54,16 @@ export default defineConfig({
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
           globalSetup: ['test/e2e/global-setup.ts'],
+          ...timeouts,
+          isolate,
+          setupFiles,
+          server,
+        },
+      },
+      {
+        test: {
+          name: 'artifacts',
+          include: ['test/artifacts/**/*.test.ts'],
           ...timeouts,
           isolate,
           setupFiles,

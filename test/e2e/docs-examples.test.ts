@@ -14,10 +14,10 @@ const notRun: Readonly<Record<string, string>> = {
   'npm run demo': 'demo.test.ts',
   'npm run executable': 'executable.test.ts',
   'npm test': 'these tests',
-  'npm ci && npm run build && npm link': 'changes the machine; packaging.test.ts',
+  'npm ci && npm run build && npm link': 'changes the machine; package.test.ts',
   'npm run image -- --executable --base gcr.io/distroless/cc-debian12@sha256:… --to registry.example.com/tools/opmate:v1':
-    'needs gcr.io; own-image.test.ts',
-  'npm install /path/to/the/clone': 'packaging.test.ts',
+    'needs gcr.io; image.test.ts',
+  'npm install /path/to/the/clone': 'package.test.ts',
   'opmate mirror delete --generate --previous working-dir/opmate.lock.previous.json docker://mirror.example.com/demo-mirror':
     'mirror-delete.test.ts, after two runs',
   'htpasswd -B -c users.htpasswd ann': 'asks for a password',

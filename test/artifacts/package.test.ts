@@ -5,7 +5,7 @@ import { lstat, mkdir, mkdtemp, readFile, readdir, rm, stat, symlink, writeFile 
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { catalogOf } from './catalogs.js';
+import { catalogOf } from '../e2e/catalogs.js';
 import { bundlesDirectory, projectRoot } from '../support/command-line.js';
 import { smallBundle } from '../support/small-bundle.js';
 import { busy } from '../support/waiting.js';

@@ -7,7 +7,7 @@ import { chmod, cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ImageConfig, ImageIndex, ImageManifest } from '../../src/oci/image/types.js';
-import { catalogOf } from './catalogs.js';
+import { catalogOf } from '../e2e/catalogs.js';
 import {
   bundlesDirectory,
   commandFile,

@@ -256,7 +256,6 @@ mirror/selection/growing-catalog.ts createGrowingCatalog
 mirror/transfer/byte-progress.ts createByteProgress
 mirror/transfer/copy-transfers.ts copyTransfers
 oci/image/shared-blobs.ts copy
-oci/transport/received-response.ts receiveResponse
 oci/transport/transport-retry.ts withRetry
 oci/transport/transport.ts createHttpTransport
 oci/transport/transport.ts send

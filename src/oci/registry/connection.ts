@@ -106,6 +106,28 @@ export function createConnection(options: ConnectionOptions): Connection {
   return new RegistryConnection(options);
 }
 
+class LocatedEndpoint implements Endpoint {
+  readonly registry: string;
+  readonly repository: string;
+  readonly isMirror: boolean;
+  readonly transport: Transport;
+  readonly #place: ResolvedLocation;
+  readonly #schemes: Schemes;
+
+  constructor(place: ResolvedLocation, transport: Transport, schemes: Schemes) {
+    this.registry = place.registry;
+    this.repository = place.repository;
+    this.isMirror = place.isMirror;
+    this.transport = transport;
+    this.#place = place;
+    this.#schemes = schemes;
+  }
+
+  get baseUrl(): string {
+    return `${this.#schemes.get(this.#place)}://${getHost(this.#place)}`;
+  }
+}
+
 /** Transports to registries, with what was learned of each: certificates, schemes and tokens. */
 class RegistryConnection implements Connection {
   readonly #options: ConnectionOptions & { logger: Logger; systemDirectory: string };
@@ -147,16 +169,7 @@ class RegistryConnection implements Connection {
         if (place.insecure) await this.#schemes.expect(place, signal);
         const key = [place.registry, security, place.isMirror].join(' ');
         const transport = getOrAdd(this.#transports, key, () => this.#createTransport(place, security));
-        const schemes = this.#schemes;
-        return {
-          registry: place.registry,
-          repository: place.repository,
-          get baseUrl() {
-            return `${schemes.get(place)}://${getHost(place)}`;
-          },
-          isMirror: place.isMirror,
-          transport,
-        };
+        return new LocatedEndpoint(place, transport, this.#schemes);
       }),
     );
   }

@@ -6,7 +6,7 @@ import { CancelledError, OpmateError, systemCode, throwIfCancelled } from '../..
 import type { Logger } from '../../core/log.js';
 import { exchange } from './exchange.js';
 import { createTicker, type ProgressWatch, watchProgress } from './progress-watch.js';
-import { receiveResponse } from './received-response.js';
+import { ReceivedResponse } from './received-response.js';
 import { refusedAddressCode } from './guarded-lookup.js';
 import { type RedirectSource, leadFrom, refusedAddress } from './network-policy.js';
 import {
@@ -124,7 +124,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         deadlines.remove(expiry);
         const length = headers.get('content-length');
         const address = route.getAddress?.(url);
-        const received = receiveResponse(
+        const received = new ReceivedResponse(
           { status, headers, url: url.href, address },
           {
             source: body,

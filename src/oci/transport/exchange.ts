@@ -1,6 +1,7 @@
 /**
- * A single HTTP request and its response, without time limits, redirects and retries: with node-fetch, but for requests
- * with a body. node-fetch turns these into streams and back, which costs a mirror of 100 images 60 % more processor time.
+ * A single HTTP request and its response, without time limits, redirects and retries. Content is requested with
+ * node-fetch. Requests that send content, or only look for it, go through node:http: node-fetch turns bodies into streams
+ * and back, also empty ones, which costs a mirror of 100 images 60 % more processor time.
  */
 import { type Agent, type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -27,11 +28,11 @@ type Exchange = (url: URL, request: ExchangeRequest) => Promise<ExchangeResponse
 
 /** Resolves with the header of the response. Throws the errors of the system or the body. */
 export const exchange: Exchange = (url, request) => {
-  const isUpload = request.body !== undefined || !['GET', 'HEAD'].includes(request.method);
-  return isUpload ? sendUpload(url, request) : fetchContent(url, request);
+  const isFetch = request.body === undefined && request.method === 'GET';
+  return isFetch ? fetchContent(url, request) : sendRequest(url, request);
 };
 
-const sendUpload: Exchange = (url, { method, headers, body, agent, onOpen }) =>
+const sendRequest: Exchange = (url, { method, headers, body, agent, onOpen }) =>
   new Promise((resolve, reject) => {
     const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
     const request = send({

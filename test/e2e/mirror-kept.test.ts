@@ -2,11 +2,14 @@
 import { readFile, readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { readRecordedRuns } from '../../src/mirror/history/audit-trail.js';
 import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import { useSandbox } from '../support/command-line.js';
 import { serveImage, smallImage } from '../support/images.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
+import { startRegistryProxy } from '../support/registry-proxy.js';
+import { busy } from '../support/waiting.js';
 
 const sandbox = useSandbox();
 const at = (...names: string[]): string => path.join(sandbox.work, ...names);
@@ -17,18 +20,23 @@ let host = '';
 let run = 0;
 /** Part of a path that the source does not have for now. */
 let gone: string | undefined;
+/** Part of a path that the source does not serve for now, so that commands wait. */
+let delayed: string | undefined;
 
 beforeAll(async () => {
   source = await startFaultRegistry();
   operators = await serveOperatorSet(source);
-  source.gate(({ path: url }) => (gone !== undefined && url.includes(gone) ? { status: 404 } : undefined));
+  source.gate(({ path: url }) => {
+    if (gone !== undefined && url.includes(gone)) return { status: 404 };
+    return delayed !== undefined && url.includes(delayed) ? { status: 503 } : undefined;
+  });
   const select = (versions: string): string =>
     `kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  operators:\n  - catalog: ${operators.catalog}\n    packages:\n    - name: widget\n${versions}`;
   await sandbox.write({ 'all.yaml': select('      minVersion: 1.0.0\n'), 'newest.yaml': select('') });
 });
 afterAll(() => source.close());
 beforeEach(async () => {
-  gone = undefined;
+  gone = delayed = undefined;
   target = await startRegistry({ directory: at(`target-${++run}`) });
   host = new URL(target.url).host;
   return () => target.close();
@@ -40,6 +48,19 @@ const mirror = (config: string, ...args: string[]) =>
     ...['mirror', '-c', config, '--workspace', `file://${workspace()}`, '--use-http'],
     ...[...args, `docker://${host}/m`],
   ]);
+/** Kills a mirror command once the trail has an event of it. Returns the trail of the command. */
+async function auditOfKilled(event: string, config: string, ...args: string[]) {
+  const before = (await audit().catch(() => [])).length;
+  const running = sandbox.start([
+    ...['mirror', ...(config === '' ? [] : ['-c', config]), '--workspace', `file://${workspace()}`],
+    ...['--use-http', ...args],
+  ]);
+  const own = async () => (await audit().catch(() => [])).slice(before);
+  await expect.poll(async () => (await own()).map((entry) => entry['event']), busy).toContain(event);
+  running.child.kill('SIGKILL');
+  await running.result;
+  return own();
+}
 const digestOf = (name: string): string => operators.digests.get(name) as string;
 const tagOf = (name: string): string => digestOf(name).replace(':', '-');
 async function tagsOf(repository: string): Promise<string[]> {
@@ -226,6 +247,47 @@ describe('mirror -c', () => {
     expect(copied).toContain(digestOf('acme/app:1.0.0'));
     expect(copied).not.toContain(digestOf('acme/app:1.2.0'));
     expect(entries.at(-1)).toMatchObject({ event: 'ended', result: 'failed', images: copied.length });
+  });
+
+  it.each(['docker', 'file'])('audits a first run to %s:// that is killed', async (transport) => {
+    delayed = `/blobs/${await layerOf('acme/app', digestOf('acme/app:1.2.0'))}`;
+    const to = transport === 'docker' ? `docker://${host}/m` : `file://archive-${run}`;
+    const [event, task] = transport === 'docker' ? ['copied', 'mirror'] : ['started', 'archive'];
+    const entries = await auditOfKilled(event, 'all.yaml', to);
+    expect(entries[0]).toMatchObject({ event: 'started', task });
+    expect(entries.map((entry) => entry['event'])).not.toContain('ended');
+    const [last] = await readRecordedRuns(at(workspace(), 'working-dir'));
+    expect(last).toMatchObject({ started: { task }, ended: undefined });
+  });
+
+  it.each(['delete', 'prune'])('audits what %s deleted before it was killed', async (task) => {
+    const proxy = await startRegistryProxy(host);
+    ({ host } = proxy);
+    try {
+      expect(await mirror('all.yaml')).toMatchObject({ code: 0 });
+      expect(await mirror('newest.yaml')).toMatchObject({ code: 0 });
+      await age();
+      const to = `docker://${host}/m`;
+      const items = ['v1.0.0', 'v1.1.0'].map(
+        (tag) => `- imageName: x\n  imageReference: ${to}/acme/bundle:${tag}\n  type: operatorBundle\n`,
+      );
+      await sandbox.write({
+        'delete.yaml': `apiVersion: mirror.openshift.io/v2alpha1\nkind: DeleteImageList\nitems:\n${items.join('')}`,
+      });
+      let deletions = 0;
+      proxy.disturb(({ method }) => (method === 'DELETE' && ++deletions > 1 ? { status: 503 } : undefined));
+      const args =
+        task === 'delete'
+          ? (['', 'delete', '--delete-yaml-file', 'delete.yaml'] as const)
+          : (['newest.yaml', '--prune', '--yes'] as const);
+      const [config, ...flags] = args;
+      const entries = await auditOfKilled('deleted', config, ...flags, to);
+      expect(entries.slice(-2).map((entry) => entry['event'])).toEqual(['started', 'deleted']);
+      const [last] = await readRecordedRuns(at(workspace(), 'working-dir'));
+      expect(last).toMatchObject({ started: { task, destination: to }, ended: undefined });
+    } finally {
+      await proxy.close();
+    }
   });
 
   it('audits deletions, mappings and catalogs', async () => {

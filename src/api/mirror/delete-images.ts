@@ -180,7 +180,7 @@ export async function deleteMirrored(
   requireBelow(items, parseMirrorTarget(destination, maxNestedPaths), file);
   const wanted = items.filter(({ type }) => type !== 'operatorCatalog');
   const trail = dryRun ? undefined : await findTrail(options.workspace, destination, file, session);
-  const deleting = () =>
+  const deleting = (onDeleted?: OnDeleted) =>
     deleteImages(wanted, {
       session,
       maxPerRegistry,
@@ -189,6 +189,7 @@ export async function deleteMirrored(
       dryRun,
       // Locks say what is needed.
       refusesShared: !allowShared && (options.keep ?? []).length === 0,
+      onDeleted,
     });
   const report = trail === undefined ? await deleting() : await recordDeletions(trail, deleting);
   return { ...report, catalogs: items.length - wanted.length };
@@ -208,24 +209,32 @@ async function findTrail(
 }
 
 type DeletionReport = Awaited<ReturnType<typeof deleteImages>>;
+type OnDeleted = (name: string, digest: string) => void;
 
-/** Deletes images, and records which were deleted and which could not be. Throws OpmateError. */
+/**
+ * Deletes images, and records each as it is deleted, and which could not be. A run that is killed has no end in the trail.
+ * Throws OpmateError.
+ */
 export async function recordDeletions(
   trail: RunTrail,
-  deleting: () => Promise<DeletionReport>,
+  deleting: (onDeleted: OnDeleted) => Promise<DeletionReport>,
 ): Promise<DeletionReport> {
   // A workspace that cannot be written is an error before anything is deleted.
   await trail.flush();
-  const report = await deleting().catch(async (error: unknown) => {
-    await trail.fail(error, 0);
+  let images = 0;
+  const onDeleted: OnDeleted = (name, digest) => {
+    images++;
+    trail.add({ event: 'deleted', image: name, digest });
+  };
+  const report = await deleting(onDeleted).catch(async (error: unknown) => {
+    await trail.fail(error, images);
     throw error;
   });
-  const { done, failed, stopped } = report;
-  for (const { name, digest } of done) trail.add({ event: 'deleted', image: name, digest });
+  const { failed, stopped } = report;
   const errors = [...failed, ...(stopped === undefined ? [] : [stopped])];
   for (const { subject = '', problem } of errors)
     trail.add({ event: 'failed', image: subject, problem: redactUrls(problem) });
-  await trail.end({ images: done.length, failed: errors.length, blobs: 0, bytes: 0 });
+  await trail.end({ images, failed: errors.length, blobs: 0, bytes: 0 });
   return report;
 }
 

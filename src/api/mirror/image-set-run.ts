@@ -113,6 +113,8 @@ export interface ImageSetRun {
   readonly workspace: Workspace | undefined;
   readonly base: BasePlace | undefined;
   readonly session: Session;
+  /** Called before the first image is copied or archived. */
+  readonly onCopying?: (() => Promise<void>) | undefined;
   /** Called with the verified images of a run with a signature policy. */
   readonly onVerified?: ((images: readonly LockedImage[]) => void) | undefined;
 }

@@ -80,6 +80,7 @@ export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
     await verifySources(run, mirror);
     const bytes = await mirror.survey();
     run.options.onSurveyed?.(bytes);
+    await run.onCopying?.();
     const { changes, removedBundles, ...report } = await mirror.copy();
     const lock = mirror.lock(digest, getLockOptions(run, mirror.report()), templates);
     const resources = await writeResources(run, planLock(lock, run.destination), templates);

@@ -71,7 +71,7 @@ export async function pruneMirror(
   const { maxPerRegistry } = run.transfer;
   const keep = await keepImages(kept);
   const trail = new RunTrail(workspace, session, { task: 'prune', destination: run.destination.text });
-  const report = await recordDeletions(trail, () =>
+  const report = await recordDeletions(trail, (onDeleted) =>
     deleteImages(images, {
       session,
       maxPerRegistry,
@@ -79,6 +79,7 @@ export async function pruneMirror(
       signatures: true,
       refusesShared: true,
       dryRun: false,
+      onDeleted,
     }),
   );
   if (report.failed.length === 0 && report.stopped === undefined) await removeGenerations(expired);

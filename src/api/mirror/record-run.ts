@@ -47,6 +47,10 @@ export async function recordRun<T extends Result>(
         options.onSurveyed?.(bytes);
       },
     },
+    onCopying: () => {
+      isRecorded = true;
+      return trail.flush();
+    },
     onVerified: copies.setVerified,
   };
   try {
@@ -89,20 +93,22 @@ function createCopyLog({ destination: { target } }: ImageSetRun, trail: RunTrail
   };
 }
 
-/** Number of entries that a killed run may lose. */
+/** Number of entries that a killed run may lose, and the time after which it loses none. */
 const maxPending = 100;
+const maxPendingMs = 500;
 
 type Entry = AuditEntry extends infer E ? (E extends AuditEntry ? Omit<E, 'time' | 'run'> : never) : never;
 type Start = Omit<Extract<AuditEntry, { event: 'started' }>, 'time' | 'run' | 'event'>;
 type Ending = Omit<Extract<AuditEntry, { event: 'ended' }>, 'time' | 'run' | 'event'>;
 
-/** The entries of one run in the audit trail of a workspace; nothing is written before `flush` or many entries. */
+/** The entries of one run in the audit trail of a workspace; its start is written with the first others, or by `flush`. */
 export class RunTrail {
   private readonly workspace: Workspace;
   private readonly now: Session['now'];
   /** Names the run. */
   private readonly startTime: string;
   private pending: AuditEntry[] = [];
+  private timer: NodeJS.Timeout | undefined;
   private writing = Promise.resolve();
   private fault: unknown;
 
@@ -110,12 +116,17 @@ export class RunTrail {
     this.workspace = workspace;
     this.now = now;
     this.startTime = now().toISOString();
-    this.add({ event: 'started', ...start });
+    this.push({ event: 'started', ...start });
   }
 
   add(entry: Entry): void {
-    this.pending.push({ time: this.now().toISOString(), run: this.startTime, ...entry } as AuditEntry);
+    this.push(entry);
     if (this.pending.length >= maxPending) void this.write();
+    else this.timer ??= setTimeout(() => void this.write(), maxPendingMs).unref();
+  }
+
+  private push(entry: Entry): void {
+    this.pending.push({ time: this.now().toISOString(), run: this.startTime, ...entry } as AuditEntry);
   }
 
   /** Adds a copied image. */
@@ -158,6 +169,8 @@ export class RunTrail {
   }
 
   private write(): Promise<void> {
+    clearTimeout(this.timer);
+    this.timer = undefined;
     const entries = this.pending;
     this.pending = [];
     if (entries.length > 0)

@@ -22,7 +22,9 @@ export async function writeArchive(
 ): Promise<Pick<MirrorArchive, 'lock' | 'index' | 'keptBytes'>> {
   const { signingKey } = run.options;
   const directory = requireArchiveDirectory(run);
-  const { written, lock } = await writeImageSetArchive(set, directory, await getArchiveOptions(run, config));
+  const options = await getArchiveOptions(run, config);
+  await run.onCopying?.();
+  const { written, lock } = await writeImageSetArchive(set, directory, options);
   if (signingKey !== undefined) await signArchive(directory, signingKey);
   return { lock, index: written.index, keptBytes: written.keptBytes };
 }

@@ -86,6 +86,7 @@ export async function copyLocked(
   await requireTargetAccess(run, lock.images[0]?.repository);
   const bytes = await mirror.survey();
   run.options.onSurveyed?.(bytes);
+  await run.onCopying?.();
   const { waiting, ...report } = await mirror.copy();
   if (report.done.length === 0 && report.failed.length > 0)
     throw combineErrors(report.failed.map(({ error }) => error));

@@ -22,6 +22,8 @@ interface DeleteOptions {
   refusesShared: boolean;
   /** Looks up all images, and deletes none. */
   dryRun: boolean;
+  /** Called with each name of an image once it is deleted. */
+  onDeleted?: ((name: string, digest: string) => void) | undefined;
 }
 
 /** An image to delete. */
@@ -69,6 +71,7 @@ export async function deleteImages(
     if (report.stopped !== undefined) return undefined;
     const outcome = await deleteManifest(target, options.session);
     if (outcome instanceof OpmateError && isFatal(outcome)) report.stopped ??= outcome;
+    if (outcome === 'deleted') for (const name of target.names) options.onDeleted?.(name, target.digest);
     return outcome;
   });
   for (const [i, outcome] of outcomes.entries()) {

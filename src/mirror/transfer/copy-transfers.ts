@@ -8,6 +8,7 @@ import { isNonDistributable } from '../../oci/image/manifest.js';
 import { createByteProgress, toBlobPlace } from './byte-progress.js';
 import {
   type StepLimits,
+  countDownRepositories,
   createPlaces,
   defaultBlobsPerImage,
   getMaxImages,
@@ -51,6 +52,7 @@ export async function copyTransfers(
   const rounds = splitCopyOrder(surveyed);
   const firstBlobs = scheduleFirstBlobs(rounds.flat());
   const places = createPlaces(session);
+  const isLastOfRepository = countDownRepositories(surveyed);
   const progress = createByteProgress(surveyed, session.logger);
   const { logger } = session;
 
@@ -101,7 +103,11 @@ export async function copyTransfers(
     for (const round of rounds) {
       const { results, ...faults } = await runStep(
         round,
-        (transfer, limits) => copyImage(transfer, limits).finally(() => firstBlobs.release(transfer)),
+        (transfer, limits) =>
+          copyImage(transfer, limits).finally(() => {
+            firstBlobs.release(transfer);
+            if (isLastOfRepository(transfer.target)) places.forgetTarget(transfer.target);
+          }),
         { ...options, concurrency: getMaxImages(options) },
       );
       const copied = results.map(({ transfer, blobs, bytes }): TransferReport => {

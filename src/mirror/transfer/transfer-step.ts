@@ -289,6 +289,10 @@ export function createPlaces(session: ImageSession) {
     async openTarget(target: Reference): Promise<OpenedTarget['repository']> {
       return (await getOrAdd(targets, toRepositoryKey(target), () => openTarget(target, session))).repository;
     },
+    /** Forgets a repository of a registry that no further transfer goes to: thousands of them would take 4 KB each. */
+    forgetTarget(target: Reference): void {
+      if (target.transport === 'docker') targets.delete(toRepositoryKey(target));
+    },
     async close(): Promise<void> {
       for (const opened of [...sources.values(), ...targets.values()])
         await opened.then((place) => place.close()).catch(() => undefined);
@@ -299,6 +303,24 @@ export function createPlaces(session: ImageSession) {
 /** Returns a key for the repository of a reference. */
 export function toRepositoryKey(reference: Reference): string {
   return formatReference(withReferenceTag(reference));
+}
+
+/** Returns a function to call at the end of each transfer; it returns true for the last one to a repository. */
+export function countDownRepositories(
+  transfers: readonly Pick<Transfer, 'target'>[],
+): (target: Reference) => boolean {
+  const left = new Map<string, number>();
+  for (const { target } of transfers) {
+    const key = toRepositoryKey(target);
+    left.set(key, (left.get(key) ?? 0) + 1);
+  }
+  return (target) => {
+    const key = toRepositoryKey(target);
+    const rest = (left.get(key) ?? 0) - 1;
+    if (rest > 0) left.set(key, rest);
+    else left.delete(key);
+    return rest <= 0;
+  };
 }
 
 /** Returns the tag or digest of an image at its target. Throws DigestMismatchError for another digest than its own. */

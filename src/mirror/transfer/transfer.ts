@@ -10,6 +10,7 @@ import type { Descriptor } from '../../oci/image/types.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { copyTransfers } from './copy-transfers.js';
 import {
+  countDownRepositories,
   createPlaces,
   defaultBlobsPerImage,
   getMaxImages,
@@ -130,6 +131,7 @@ export async function surveyTransfers(
   }
   const { images, requestsPerImage } = getParallelism(pinned.length, options);
   const { everyBlob } = options;
+  const isLastOfRepository = countDownRepositories(pinned);
   const { results, ...faults } = await runStep(
     pinned,
     async (transfer): Promise<SurveyedTransfer> => {
@@ -141,6 +143,8 @@ export async function surveyTransfers(
         everyBlob,
         signal: options.session.signal,
         concurrency: requestsPerImage,
+      }).finally(() => {
+        if (isLastOfRepository(transfer.target)) targets.delete(key);
       });
       return { ...transfer, ...missing, firstBlob: target.isNew ? firstBlob?.digest : undefined };
     },

@@ -52,15 +52,15 @@ export async function openGitTree(
     const { stdout, code } = await runToEnd(program, [...fixedSettings, ...args], options);
     return code === 0 ? stdout : undefined;
   };
-  const require = async (args: readonly string[], problem: string): Promise<Buffer> => {
+  const require = async (args: readonly string[], problem: string, hint?: string): Promise<Buffer> => {
     const output = await run(args);
-    if (output === undefined) throw new OpmateError('NOT_FOUND', problem, { subject: root });
+    if (output === undefined) throw new OpmateError('NOT_FOUND', problem, { subject: root, hint });
     return output;
   };
   const commit = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${revision}^{commit}`];
-  const named = await require(commit, `revision ${quoteGo(revision)} not found`);
-  const merged = await run(['merge-base', named.toString().trim(), 'HEAD']);
-  const base = (merged ?? named).toString().trim();
+  const shown = quoteGo(revision);
+  const named = await require(commit, `revision ${shown} not found`, 'fetch it: git fetch origin BRANCH');
+  const base = (await findMergeBase(run, named.toString().trim(), { root, shown })).toString().trim();
   const split = (output: Buffer): string[] =>
     output
       .toString()
@@ -88,4 +88,23 @@ export async function openGitTree(
     readBaseFile: (path) =>
       require(['show', `${base}:./${path}`], `${path}: not found in ${quoteGo(revision)}`),
   };
+}
+
+/**
+ * Returns the merge base of a commit and HEAD, or the commit if they have none. Throws OpmateError NOT_FOUND if a shallow
+ * clone lacks it: against the commit itself, changes of others would be those of the branch.
+ */
+async function findMergeBase(
+  run: (args: readonly string[]) => Promise<Buffer | undefined>,
+  commit: string,
+  { root, shown }: { root: string; shown: string },
+): Promise<Buffer | string> {
+  const merged = await run(['merge-base', commit, 'HEAD']);
+  if (merged !== undefined) return merged;
+  const shallow = await run(['rev-parse', '--is-shallow-repository']);
+  if (shallow?.toString().trim() !== 'true') return commit;
+  throw new OpmateError('NOT_FOUND', `no common ancestor of ${shown} and HEAD in a shallow clone`, {
+    subject: root,
+    hint: 'fetch the whole history first',
+  });
 }

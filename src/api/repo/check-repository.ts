@@ -1,5 +1,6 @@
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
+import { silentLogger } from '../../core/log.js';
 import {
   type CheckTarget,
   chooseRepositoryChecks,
@@ -9,9 +10,11 @@ import {
 import type { RepositoryFinding } from '../../repo/checks/check.js';
 import {
   type OperatorRepository,
+  hasBundle,
   listCatalogsOf,
   listOperators,
   openRepository,
+  pathIn,
   requireOperators,
 } from '../../repo/repository.js';
 import { defaultSupported, parseSupportedVersions } from '../../repo/supported-versions.js';
@@ -51,19 +54,20 @@ export async function checkRepository(
   const repository = await openRepository(root);
   const targets =
     options.base === undefined
-      ? await selectTargets(repository, options)
+      ? await selectTargets(repository, session, options)
       : await selectChanged(repository, session, options.base);
   return runRepositoryChecks(repository, targets, session, { checks, supported });
 }
 
 async function selectTargets(
   repository: OperatorRepository,
+  { logger = silentLogger }: Session,
   { names, catalogs }: CheckRepositoryOptions,
 ): Promise<CheckTarget[]> {
   const wanted = new Map<string, string[] | undefined>();
   for (const name of names ?? (await listOperators(repository))) {
     const [operator = '', version, ...others] = name.split('/');
-    if (operator === '' || others.length > 0) {
+    if (operator === '' || version === '' || others.length > 0) {
       throw new UsageError(`invalid bundle ${quoteGo(name)}`, { hint: 'use OPERATOR or OPERATOR/VERSION' });
     }
     const versions = wanted.get(operator) ?? [];
@@ -72,6 +76,10 @@ async function selectTargets(
   await requireOperators(repository, [...wanted.keys()]);
   const targets: CheckTarget[] = [];
   for (const [operator, versions] of wanted) {
+    for (const version of versions ?? []) {
+      if (await hasBundle(repository, operator, version)) continue;
+      logger.log('warn', `${pathIn(repository, 'operators', operator, version)}: not a bundle, not checked`);
+    }
     const allCatalogs = versions === undefined ? await listCatalogsOf(repository, operator) : [];
     targets.push({
       operator,

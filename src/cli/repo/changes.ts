@@ -39,11 +39,10 @@ export const command = defineCommand({
 });
 
 function formatChanges({ result, problems }: RepositoryChanges): string {
-  const lines = (['operators', 'bundles', 'catalog_operators'] as const).flatMap((kind) =>
+  const nouns = { operators: 'operator', bundles: 'bundle', catalog_operators: 'catalog' } as const;
+  const lines = (Object.keys(nouns) as (keyof typeof nouns)[]).flatMap((kind) =>
     (['added', 'modified', 'deleted'] as const).flatMap((state) =>
-      result[`${state}_${kind}`].map(
-        (name) => `${state} ${kind.replace(/s$/, '').replace('_', ' ')} ${name}`,
-      ),
+      result[`${state}_${kind}`].map((name) => `${state} ${nouns[kind]} ${name}`),
     ),
   );
   const faults = problems.map((problem) => `error: ${formatFindingText(problem)}`);

@@ -5,7 +5,7 @@ import {
   repositoryKinds,
 } from '../../api/repo/check-repository.js';
 import { formatMessage, formatLocation } from '../../core/diagnostic.js';
-import { encodeFinding } from '../reports/option-words.js';
+import { encodeFinding, nameFlags } from '../reports/option-words.js';
 import type { RepositoryFinding } from '../../repo/checks/check.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { choice, grouped, list, repeated, text } from '../command/flags.js';
@@ -62,7 +62,7 @@ export const command = defineCommand({
 
 function formatFindings(findings: readonly RepositoryFinding[]): string {
   if (findings.length === 0) return 'no problems found\n';
-  const lines = findings.flatMap((finding) => {
+  const lines = findings.map(nameFlags).flatMap((finding) => {
     const { severity, code, hint } = finding;
     const place = formatLocation(finding);
     const prefix = place === undefined ? '' : `${place}: `;

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { silentLogger } from '../../../src/core/log.js';
 import { checkRepository } from '../../../src/api/repo/check-repository.js';
 import { readRepositoryChanges } from '../../../src/api/repo/repository-changes.js';
 import { failureOf } from '../../support/connect.js';
@@ -40,8 +41,18 @@ describe('repository checks', () => {
       'operators/widget/1.0.0/manifests/csv.yaml': '',
       'operators/widget/1.0.0/metadata/annotations.yaml': '',
     });
-    const findings = await checkRepository(root, session, { names: ['widget/1.0.1'] });
+    const lines: string[] = [];
+    const logger = {
+      ...silentLogger,
+      log: (level: string, message: string) => void lines.push(`${level}: ${message}`),
+    };
+    const logged = { ...session, logger };
+    const findings = await checkRepository(root, logged, { names: ['widget/1.0.1', 'widget/1.0.0'] });
     expect(JSON.stringify(findings)).not.toContain('1.0.1');
+    expect(lines).toEqual([`warn: ${path.join(root, 'operators/widget/1.0.1')}: not a bundle, not checked`]);
+    expect(await failureOf(checkRepository(root, session, { names: ['widget/'] }))).toMatchObject({
+      code: 'USAGE',
+    });
   });
 
   it('names the nearest check for an unknown one', async () => {
@@ -123,5 +134,32 @@ describe('changes of a repository', () => {
     expect(await failureOf(readRepositoryChanges(root, withGit, { base: 'none' }))).toMatchObject({
       message: expect.stringContaining('revision "none" not found') as string,
     });
+  });
+
+  it('compares with no revision that a shallow clone has without its history', async () => {
+    const { session } = await openRepositoryWorld();
+    const origin = await repositoryWith({ 'operators/widget/ci.yaml': 'updateGraph: semver-mode\n' });
+    const git = (directory: string, ...args: string[]): Buffer =>
+      execFileSync('git', ['-C', directory, '-c', 'user.name=a', '-c', 'user.email=a@example.com', ...args]);
+    git(origin, 'init', '-q', '-b', 'main');
+    for (const message of ['first', 'second']) {
+      await writeFile(path.join(origin, message), '');
+      git(origin, 'add', '-A');
+      git(origin, 'commit', '-qm', message);
+    }
+    git(origin, 'checkout', '-qb', 'branch', 'main~1');
+    await writeFile(path.join(origin, 'operators/widget/ci.yaml'), 'updateGraph: replaces-mode\n');
+    git(origin, 'commit', '-qam', 'change');
+    const root = path.join(origin, 'clone');
+    git(origin, 'clone', '-q', '--depth', '1', '--branch', 'branch', `file://${origin}`, root);
+    git(root, 'fetch', '-q', '--depth', '1', 'origin', 'main:main');
+    const withGit = { ...session, environment: { ...session.environment, PATH: process.env['PATH'] } };
+    expect(await failureOf(readRepositoryChanges(root, withGit, { base: 'main' }))).toMatchObject({
+      message: `${root}: no common ancestor of "main" and HEAD in a shallow clone`,
+      hint: 'fetch the whole history first',
+    });
+    git(root, 'fetch', '-q', '--unshallow', 'origin', 'branch', 'main');
+    const { result } = await readRepositoryChanges(root, withGit, { base: 'main' });
+    expect(result).toMatchObject({ modified_operators: ['widget'], extra_files: [] });
   });
 });

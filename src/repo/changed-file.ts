@@ -19,3 +19,16 @@ export function diffChangedFiles(files: readonly ChangedFile[]): string {
     })
     .join('');
 }
+
+/** Changes of files as a unified diff, and the files that have the new content already. */
+interface FileChanges {
+  diff: string;
+  /** Relative to the repository. */
+  unchanged: string[];
+}
+
+/** Returns the changes, and the paths of unchanged files. */
+export function describeEdit(files: readonly ChangedFile[]): FileChanges {
+  const unchanged = files.filter(({ before, after }) => before === after).map(({ path }) => path);
+  return { diff: diffChangedFiles(files), unchanged };
+}

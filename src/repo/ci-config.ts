@@ -1,7 +1,7 @@
 import type { DocumentPath, TextPosition } from '../core/diagnostic.js';
 import { createFault } from '../core/diagnostic.js';
 import { DiagnosticsError } from '../core/diagnostics-error.js';
-import { OpmateError } from '../core/errors.js';
+import { OpmateError, UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { type Field, findNearest, quoteShort } from '../document/field.js';
 import { getObject, getValue } from '../document/json-fields.js';
@@ -160,12 +160,22 @@ function readCatalogNames(field: Field): string[] | undefined {
   if (items.length === 0) return field.fail('empty list', { hint: 'list at least one catalog, e.g. v4.18' });
   return items.flatMap((item) => {
     const name = item.matching(isPlainName, 'the name of a catalog directory');
-    if (name !== undefined && /^\d+\.\d+$/.test(name)) {
+    if (name !== undefined && bareVersion.test(name)) {
       const problem = `directory ${quoteGo(`catalogs/${name}`)} is not read by pipelines`;
       item.warn(problem, { code: 'catalog-name', hint: `use v${name}` });
     }
     return name ?? [];
   });
+}
+
+/** Version without `v`: pipelines do not read the catalog of this name. */
+const bareVersion = /^\d+\.\d+$/;
+
+/** Throws UsageError for a name that pipelines read no catalog of, and that no directory can have. */
+export function requireCatalogName(name: string): void {
+  if (isPlainName(name) && !bareVersion.test(name)) return;
+  const hint = `use ${bareVersion.test(name) ? `v${name}` : 'v4.18'}`;
+  throw new UsageError(`invalid catalog ${quoteGo(name)}`, { hint });
 }
 
 /** Reports whether a name is a single component of a path. */

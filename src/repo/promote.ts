@@ -3,11 +3,13 @@ import path from 'node:path';
 import { ErrorList } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
+import { suggestOneOf } from '../core/suggest.js';
 import { changeDirectory } from '../files/change-directory.js';
 import { listDirectory } from '../files/file-status.js';
 import { writeNewFile } from '../files/write-new-file.js';
 import { addCatalogToMapping } from './edit/ci-config-edit.js';
-import { readCiConfig } from './ci-config.js';
+import { type CiConfig, readCiConfig } from './ci-config.js';
+import { catalogFile } from './write-catalogs.js';
 import type { ChangedFile } from './changed-file.js';
 import {
   type OperatorRepository,
@@ -31,6 +33,8 @@ export interface PromotedOperator {
   /** Copies the catalog; false if the target has it. */
   copiesCatalog: boolean;
   config: ChangedFile | undefined;
+  /** Configuration with the target in the mapping of the source; undefined if none names the source. */
+  mapped?: CiConfig | undefined;
 }
 
 const strategies: Readonly<Record<string, Promotion>> = {
@@ -50,8 +54,10 @@ export async function planPromotion(
 ): Promise<PromotedOperator[]> {
   const operators = await listSubdirectories(repository, 'catalogs', source);
   if (operators.length === 0) {
+    const catalogs = await listSubdirectories(repository, 'catalogs');
     throw new OpmateError('NOT_FOUND', 'the catalog has no operators', {
       about: pathIn(repository, 'catalogs', source),
+      hint: catalogs.length === 0 ? undefined : suggestOneOf(catalogs),
     });
   }
   const errors = new ErrorList();
@@ -83,14 +89,26 @@ async function planOperator(
     await requirePlaceInRepository(repository, path.join('catalogs', target, operator));
     await listCopiedFiles(repository, source, operator);
   }
-  const isMapped = config?.mappings.some(({ catalogNames }) => catalogNames.includes(source)) ?? false;
-  const note = isMapped ? undefined : `no mapping names ${source}`;
+  const mapped = config === undefined ? undefined : mapTarget(config, source, target);
+  const note = mapped === undefined ? `no mapping names ${source}` : undefined;
   const after = config === undefined ? undefined : addCatalogToMapping(config, source, target);
   const changed =
     config === undefined || after === undefined
       ? undefined
       : { path: path.join('operators', operator, 'ci.yaml'), before: config.document.text, after };
-  return { operator, promotion, note, copiesCatalog, config: changed };
+  return { operator, promotion, note, copiesCatalog, config: changed, mapped };
+}
+
+/** Returns a configuration that maps a catalog by the template of another one; undefined if none has that one. */
+function mapTarget(config: CiConfig, source: string, target: string): CiConfig | undefined {
+  const index = config.mappings.findIndex(({ catalogNames }) => catalogNames.includes(source));
+  if (index < 0 || config.mappings.some(({ catalogNames }) => catalogNames.includes(target))) {
+    return index < 0 ? undefined : config;
+  }
+  const mappings = config.mappings.map((mapping, at) =>
+    at === index ? { ...mapping, catalogNames: [...mapping.catalogNames, target] } : mapping,
+  );
+  return { ...config, mappings };
 }
 
 /** Returns the files of a catalog of an operator. Throws OpmateError, UNSAFE for a link that leads out of the checkout. */
@@ -110,25 +128,29 @@ async function listCopiedFiles(
   throw new OpmateError('NOT_FOUND', 'the operator has no catalog file', { about: directory });
 }
 
-/** Copies catalogs and adds mappings, all or none. */
+/** Writes rendered catalogs, copies others, and adds mappings, all or none. */
 export async function writePromotion(
   repository: OperatorRepository,
   operators: readonly PromotedOperator[],
-  source: string,
-  target: string,
+  { source, target, rendered }: { source: string; target: string; rendered: ReadonlyMap<string, string> },
 ): Promise<void> {
-  const changed = operators.filter(({ copiesCatalog, config }) => copiesCatalog || config !== undefined);
+  const changed = operators.filter(
+    ({ operator, copiesCatalog, config }) => copiesCatalog || config !== undefined || rendered.has(operator),
+  );
   if (changed.length === 0) return;
   for (const { config } of changed) {
     if (config !== undefined) await requirePlaceInRepository(repository, config.path);
   }
   await changeDirectory(repository.root, { subject: repository.root }, async (change) => {
     for (const [index, { operator, copiesCatalog, config }] of changed.entries()) {
-      if (copiesCatalog) {
+      const catalog = rendered.get(operator);
+      if (copiesCatalog || catalog !== undefined) {
         const staged = path.join(change.staging, String(index));
         await mkdir(staged);
-        for (const file of await listCopiedFiles(repository, source, operator)) {
-          await copyFile(file, path.join(staged, path.basename(file)));
+        if (catalog !== undefined) await copyFile(catalog, path.join(staged, catalogFile));
+        else {
+          for (const file of await listCopiedFiles(repository, source, operator))
+            await copyFile(file, path.join(staged, path.basename(file)));
         }
         change.put(staged, path.join('catalogs', target, operator));
       }

@@ -1,16 +1,17 @@
 import path from 'node:path';
 import { makeDirectory } from '../files/make-directory.js';
-import { invalidCatalog } from '../catalog/image/index-edit.js';
 import { collectFacts } from '../catalog/facts.js';
 import { withOpen } from '../core/concurrency.js';
-import { createFault } from '../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../core/diagnostic.js';
 import { DiagnosticsError, ErrorList } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
+import { getOrAdd } from '../core/groups.js';
 import { decodeFile } from '../document/document.js';
 import { getText } from '../document/json-fields.js';
 import { statIfPresent } from '../files/file-status.js';
 import { validateCatalog } from '../graph/validate.js';
+import { type CatalogDiagnostic, formatCatalogMessage } from '../model/catalog-diagnostic.js';
 import { type CatalogFacts, emptyFacts, joinFacts } from '../model/facts.js';
 import { writeNewFile } from '../files/write-new-file.js';
 import type { SourceSession } from '../source/session.js';
@@ -34,6 +35,8 @@ import { type OperatorRepository, hasBundle, isFile, pathIn, readInRepository } 
 
 /** Changes that release a bundle. */
 interface ReleasePlan {
+  /** Name of the bundle. */
+  bundle: string;
   templates: ChangedFile[];
   catalogs: OperatorCatalog[];
 }
@@ -67,6 +70,7 @@ export async function planRelease(
   const csvName = getText(checked.getCsv().value, 'metadata', 'name') || `${name}.v${csvVersion}`;
   const bundle: ReleasedBundle = { packageName, name: csvName, image };
   const releases = await matchMappings(repository, operator, version);
+  await requireSameBundle(bundles, bundle);
   const templates = new Map<string, ChangedFile>();
   const catalogs = new Map<string, OperatorCatalog>();
   for (const [index, { release, mapping }] of releases.entries()) {
@@ -96,13 +100,8 @@ export async function planRelease(
       });
     }
   }
-  await requireSameBundle(bundles, bundle);
-  const errors = new ErrorList(session.signal);
-  for (const catalog of catalogs.values()) {
-    await errors.try(() => validateWithOthers(repository, catalog, session));
-  }
-  errors.throwIfAny();
-  return { templates: [...templates.values()], catalogs: [...catalogs.values()] };
+  await validateCatalogs(repository, [...catalogs.values()], session);
+  return { bundle: csvName, templates: [...templates.values()], catalogs: [...catalogs.values()] };
 }
 
 /** Throws OpmateError INVALID if the image has another bundle than the directory. */
@@ -145,19 +144,45 @@ async function readIfPresent(repository: OperatorRepository, file: string): Prom
   return decodeFile(await readInRepository(repository, file, maxTemplateSize), file);
 }
 
-/** Validates a catalog with the new content of one operator. Throws OpmateError. */
-async function validateWithOthers(
+/** Maximum number of problems in the error for invalid catalogs. */
+const maxProblems = 20;
+
+/**
+ * Validates catalogs with the new content of one operator. Throws OpmateError with each problem once, with the catalogs
+ * that have it; problems of other operators are those of the repository.
+ */
+async function validateCatalogs(
   repository: OperatorRepository,
-  { operator, catalog, rendered }: OperatorCatalog,
+  catalogs: readonly OperatorCatalog[],
   session: SourceSession,
 ): Promise<void> {
-  const root = pathIn(repository, 'catalogs', catalog);
-  const others = await readOthers(root, operator, session);
-  const own = rendered?.facts ?? emptyFacts();
-  const facts = joinFacts([others, own]);
-  const { message, problems } = validateCatalog(facts);
-  if (message === undefined) return;
-  throw invalidCatalog(root, message, problems);
+  const errors = new ErrorList(session.signal);
+  const found = new Map<string, { fault: Diagnostic; roots: string[] }>();
+  for (const { operator, catalog, rendered } of catalogs) {
+    const root = pathIn(repository, 'catalogs', catalog);
+    const own = rendered?.facts ?? emptyFacts();
+    const others = await errors.try(() => readOthers(root, operator, session));
+    if (others === undefined) continue;
+    const { message, problems } = validateCatalog(joinFacts([others, own]));
+    const names = new Set(own.packages.map(({ name }) => name));
+    const listed = problems.length > 0 ? problems : message === undefined ? [] : [{ problem: message }];
+    for (const problem of listed as readonly CatalogDiagnostic[]) {
+      const isForeign = problem.package !== undefined && !names.has(problem.package);
+      const state = isForeign ? 'the catalog is invalid already' : 'the catalog would be invalid';
+      const text = `${state}: ${formatCatalogMessage(problem)}`;
+      const fault = createFault(problem.code ?? 'invalid', text, { hint: problem.hint });
+      getOrAdd(found, text, () => ({ fault, roots: [] })).roots.push(root);
+    }
+  }
+  const faults = [...found.values()].map(({ fault, roots: [first = '', ...more] }) => ({
+    ...fault,
+    subject: more.length === 0 ? first : `${first} and ${more.length} more`,
+  }));
+  const shown = faults.slice(0, maxProblems);
+  const more = faults.length - shown.length;
+  if (more > 0) shown.push({ ...createFault('more', `and ${more} more`), subject: 'catalogs' });
+  if (shown.length > 0) errors.add(new DiagnosticsError(shown));
+  errors.throwIfAny();
 }
 
 /** Returns the facts of all other operators in a catalog. */

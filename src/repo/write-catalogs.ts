@@ -19,7 +19,7 @@ export interface CatalogState {
 }
 
 /** Name of the catalog file that is written. */
-const catalogFile = 'catalog.yaml';
+export const catalogFile = 'catalog.yaml';
 
 /** Compares rendered catalogs with the repository; further files beside `catalog.yaml` are a change. */
 export async function compareCatalogs(

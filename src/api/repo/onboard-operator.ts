@@ -1,8 +1,6 @@
 import { openTogether } from '../../core/concurrency.js';
-import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json-quote.js';
-import { diffChangedFiles } from '../../repo/changed-file.js';
-import { isPlainName } from '../../repo/ci-config.js';
+import { describeEdit } from '../../repo/changed-file.js';
+import { requireCatalogName } from '../../repo/ci-config.js';
 import { planOnboarding } from '../../repo/onboard.js';
 import { openRepository, requireOperators } from '../../repo/repository.js';
 import { compareCatalogs, writeRepository } from '../../repo/write-catalogs.js';
@@ -38,9 +36,7 @@ export async function onboardOperator(
 ): Promise<OnboardedOperator> {
   const repository = await openRepository(root);
   await requireOperators(repository, [operator]);
-  for (const name of Object.keys(indexes)) {
-    if (!isPlainName(name)) throw new UsageError(`invalid catalog ${quoteGo(name)}`, { hint: 'use v4.18' });
-  }
+  for (const name of Object.keys(indexes)) requireCatalogName(name);
   const opened = await openTogether(session.signal, async (open) => {
     const list = [];
     for (const [catalog, reference] of Object.entries(indexes)) {
@@ -56,7 +52,7 @@ export async function onboardOperator(
       const states = await compareCatalogs(repository, plan.catalogs);
       if (!dryRun) await writeRepository(repository, { catalogs: plan.catalogs, states, files: plan.files });
       const { packageName, absent, files } = plan;
-      return { packageName, absent, diff: diffChangedFiles(files), catalogs: states };
+      return { packageName, absent, ...describeEdit(files), catalogs: states };
     });
   } finally {
     await opened.close();

@@ -1,11 +1,12 @@
 import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json-quote.js';
 import { diffChangedFiles } from '../../repo/changed-file.js';
-import { isPlainName } from '../../repo/ci-config.js';
+import { requireCatalogName } from '../../repo/ci-config.js';
 import { type PromotedOperator, planPromotion, writePromotion } from '../../repo/promote.js';
+import { renderConfigs } from '../../repo/render-catalogs.js';
 import { openRepository } from '../../repo/repository.js';
+import { compareCatalogs } from '../../repo/write-catalogs.js';
 import type { Session } from '../../source/session.js';
-import { renderRepository } from './render-repository.js';
+import { withRendering } from './rendering-session.js';
 
 /** Options of `promoteCatalog`. */
 export interface PromoteCatalogOptions {
@@ -23,6 +24,8 @@ export interface PromoteCatalogOptions {
 export interface PromotedCatalog {
   operators: PromotedOperator[];
   diff: string;
+  /** Operators whose catalog was rendered anew. */
+  rendered: string[];
 }
 
 /**
@@ -34,18 +37,30 @@ export async function promoteCatalog(
   session: Session,
   { from, to, rerender = false, dryRun = false }: PromoteCatalogOptions,
 ): Promise<PromotedCatalog> {
-  for (const name of [from, to]) {
-    if (!isPlainName(name)) throw new UsageError(`invalid catalog ${quoteGo(name)}`, { hint: 'use v4.18' });
-  }
+  for (const name of [from, to]) requireCatalogName(name);
   if (from === to) throw new UsageError('the catalogs are the same');
   const repository = await openRepository(root);
   const operators = await planPromotion(repository, from, to);
   const diff = diffChangedFiles(operators.flatMap(({ config }) => config ?? []));
-  if (dryRun) return { operators, diff };
-  await writePromotion(repository, operators, from, to);
-  const mapped = operators.filter(({ config }) => config !== undefined).map(({ operator }) => operator);
-  if (rerender && mapped.length > 0) {
-    await renderRepository(root, session, { operators: mapped, catalogs: [to] });
-  }
-  return { operators, diff };
+  const write = async (rendered: ReadonlyMap<string, string>): Promise<PromotedCatalog> => {
+    if (!dryRun) await writePromotion(repository, operators, { source: from, target: to, rendered });
+    return { operators, diff, rendered: [...rendered.keys()] };
+  };
+  if (!rerender) return write(new Map());
+  const configs = new Map(
+    operators.flatMap(({ operator, promotion, mapped }) =>
+      promotion === 'never' || mapped === undefined ? [] : [[operator, mapped] as const],
+    ),
+  );
+  return withRendering(session, async (rendering) => {
+    const options = { catalogs: [to], ...rendering };
+    const catalogs = configs.size === 0 ? [] : await renderConfigs(repository, session, configs, options);
+    const states = await compareCatalogs(repository, catalogs);
+    const changed = catalogs.flatMap(({ operator, rendered }, index) =>
+      rendered === undefined || states[index]?.state === 'unchanged'
+        ? []
+        : [[operator, rendered.file] as const],
+    );
+    return write(new Map(changed));
+  });
 }

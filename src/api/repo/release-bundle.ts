@@ -1,7 +1,7 @@
 import { checkPullSpec } from '../../core/reference.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
-import { diffChangedFiles } from '../../repo/changed-file.js';
+import { describeEdit } from '../../repo/changed-file.js';
 import { planRelease } from '../../repo/release-bundle.js';
 import { openRepository, requireOperators } from '../../repo/repository.js';
 import { type CatalogState, compareCatalogs, writeRepository } from '../../repo/write-catalogs.js';
@@ -23,7 +23,15 @@ export interface ReleaseBundleOptions {
 export interface RepositoryEdit {
   /** Changes of templates and `ci.yaml` as a unified diff. */
   diff: string;
+  /** Templates and `ci.yaml` that need no change, relative to the repository. */
+  unchanged: string[];
   catalogs: CatalogState[];
+}
+
+/** Result of `releaseBundle`. */
+export interface ReleasedBundleEdit extends RepositoryEdit {
+  /** Name of the bundle. */
+  bundle: string;
 }
 
 /**
@@ -34,7 +42,7 @@ export async function releaseBundle(
   root: string,
   session: Session,
   { operator, version, image, dryRun = false }: ReleaseBundleOptions,
-): Promise<RepositoryEdit> {
+): Promise<ReleasedBundleEdit> {
   const fault = checkPullSpec(image);
   if (fault !== undefined) throw new UsageError(`invalid image ${quoteGo(image)}: ${fault}`);
   const repository = await openRepository(root);
@@ -45,6 +53,6 @@ export async function releaseBundle(
     if (!dryRun) {
       await writeRepository(repository, { catalogs: plan.catalogs, states, files: plan.templates });
     }
-    return { diff: diffChangedFiles(plan.templates), catalogs: states };
+    return { bundle: plan.bundle, ...describeEdit(plan.templates), catalogs: states };
   });
 }

@@ -221,7 +221,7 @@ async function convertFile(tree: IndexTree, place: string, options: CancelOption
 const maxProblems = 20;
 
 /** Returns the error for a catalog that would be invalid, with its first problems. */
-export function invalidCatalog(
+function invalidCatalog(
   subject: string,
   message: string,
   problems: readonly CatalogDiagnostic[],

@@ -4,6 +4,7 @@ import { quoteGo } from '../../core/go-json-quote.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { repeated, required } from '../command/flags.js';
 import { editDryRun } from '../command/shared-flags.js';
+import { shellWord } from '../printable.js';
 import { repositoryFlag } from './flags.js';
 import { reportRepositoryEdit } from './report-edit.js';
 
@@ -30,7 +31,9 @@ export const command = defineCommand({
     for (const catalog of edit.absent) {
       session.logger.log('warn', `${catalog}: package ${quoteGo(edit.packageName)} not found`);
     }
-    await reportRepositoryEdit(context, session, edit, { dryRun });
+    // Onboarded catalogs have the form of the indexes of old versions, as the pipeline writes them.
+    const next = `opmate repo render ${shellWord(operator)}`;
+    await reportRepositoryEdit(context, session, edit, { dryRun, unchanged: 'up to date', next });
   },
 });
 

@@ -1,11 +1,12 @@
-import { promoteCatalog } from '../../api/repo/promote-catalog.js';
+import { type PromotedCatalog, promoteCatalog } from '../../api/repo/promote-catalog.js';
 import type { PromotedOperator } from '../../repo/promote.js';
 import { asJson } from '../../document/json.js';
 import { defineCommand } from '../command/declaration.js';
 import { flag, required, text } from '../command/flags.js';
 import { editDryRun, outputFormat } from '../command/shared-flags.js';
+import { reportEnding } from '../ending.js';
 import { writeAll } from '../output.js';
-import { printable } from '../printable.js';
+import { count, printable } from '../printable.js';
 import { encodeData } from '../reports/encode-data.js';
 import { repositoryFlag } from './flags.js';
 
@@ -40,10 +41,27 @@ export const command = defineCommand({
     };
     const lines = promoted.operators.map(
       ({ operator, promotion, note }) =>
-        `${operator}: ${promotion}${note === undefined ? '' : ` (${note})`}\n`,
+        `${operator}: ${strategies[promotion]}${note === undefined ? '' : ` (${note})`}\n`,
     );
     const data =
       output === 'text' ? printable(lines.join('') + promoted.diff) : encodeData(asJson(value), output);
     await writeAll(context.stdout, data, session.signal);
+    reportEnding(session.logger, [`${to}: ${summarizePromotion(promoted, dryRun)}`]);
   },
 });
+
+/** Values of `version_promotion_strategy` by what they cause. */
+const strategies = { always: 'always', review: 'review-needed', never: 'never' } as const;
+
+function summarizePromotion({ operators, rendered }: PromotedCatalog, dryRun: boolean): string {
+  const created = operators.filter(({ copiesCatalog }) => copiesCatalog).length;
+  const configs = operators.filter(({ config }) => config !== undefined).length;
+  if (created === 0 && configs === 0 && rendered.length === 0) return 'up to date';
+  const ending = (action: string): string => (dryRun ? `to be ${action}` : action);
+  const parts = [
+    `${count(created, 'catalog')} ${ending('created')}`,
+    ...(rendered.length === 0 ? [] : [`${count(rendered.length, 'catalog')} ${ending('rendered')}`]),
+    `${count(configs, 'ci.yaml file')} ${ending('changed')}`,
+  ];
+  return parts.join(', ');
+}

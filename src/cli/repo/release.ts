@@ -24,6 +24,7 @@ export const command = defineCommand({
   async runInSession({ context, args: [operator, version], options, session }) {
     const { repository, image, dryRun } = options;
     const edit = await releaseBundle(repository, session, { operator, version, image, dryRun });
-    await reportRepositoryEdit(context, session, edit, { dryRun });
+    const unchanged = `already has ${edit.bundle}`;
+    await reportRepositoryEdit(context, session, edit, { dryRun, unchanged });
   },
 });

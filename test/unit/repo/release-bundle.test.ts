@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readdir, symlink } from 'node:fs/promises';
+import { readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { onboardOperator } from '../../../src/api/repo/onboard-operator.js';
@@ -64,8 +64,38 @@ entries:
     expect(released).toContain('  # all versions\n- schema: olm.channel\n');
     expect(released).toContain(`- schema: olm.bundle\n  image: ${second}\n`);
     expect(await readIn(root, 'catalogs/v4.18/widget/catalog.yaml')).toContain('name: widget.v1.1.0');
-    await releaseBundle(root, session, options);
+    expect(await releaseBundle(root, session, options)).toMatchObject({
+      bundle: 'widget.v1.1.0',
+      diff: '',
+      unchanged: [`${operator}/catalog-templates/a.yaml`],
+      catalogs: [{ state: 'unchanged' }],
+    });
     expect(await readIn(root, operator, 'catalog-templates/a.yaml')).toBe(released);
+  });
+
+  it('reports a problem of several catalogs once, and those of other operators as theirs', async () => {
+    const { session, serve } = await openRepositoryWorld();
+    const image = await serve('widget', '1.0.0');
+    const other = [
+      { schema: 'olm.package', name: 'gadget', defaultChannel: 'stable' },
+      { schema: 'olm.channel', package: 'gadget', name: 'stable', entries: [{ name: 'gadget.v1' }] },
+    ];
+    const gadget = other.map((blob) => JSON.stringify(blob)).join('\n');
+    const config = 'catalog_templates:\n- {template_name: a.yaml, channels: [stable], replaces: none}\n';
+    const root = await repositoryWith({
+      [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.17', 'v4.18', 'v4.19'] }),
+      ...bundleFiles('1.0.0', config),
+      'catalogs/v4.18/gadget/catalog.json': gadget,
+      'catalogs/v4.19/gadget/catalog.json': gadget,
+    });
+    const failure = await failureOf(
+      releaseBundle(root, session, { operator: 'widget', version: '1.0.0', image }),
+    );
+    const missing = 'package "gadget" channel "stable": entry "gadget.v1" has no olm.bundle blob';
+    expect(failure.message).toBe(
+      `${path.join(root, 'catalogs/v4.18')} and 1 more: the catalog is invalid already: ${missing}`,
+    );
+    expect(existsSync(path.join(root, 'catalogs/v4.17'))).toBe(false);
   });
 
   it('refuses the image of another bundle than that of the directory', async () => {
@@ -128,6 +158,77 @@ describe('promotion and onboarding', () => {
     expect(existsSync(path.join(root, 'catalogs/v5.0/gadget'))).toBe(false);
     expect(await readIn(root, operator, 'ci.yaml')).toContain('catalog_names: [v4.22, v5.0]');
     expect(await readIn(root, operator, 'ci.yaml')).toContain('# kept');
+  });
+
+  it('keeps the form of ci.yaml', async () => {
+    const { session } = await openRepositoryWorld();
+    const before = `fbc: # catalogs
+    enabled: true
+    catalog_mapping:
+        - catalog_names:
+              - 'v4.21'
+              - 'v4.22' # newest
+          template_name: "a.yaml"
+          type: olm.template.basic\r
+`;
+    const flow =
+      'fbc: {catalog_mapping: [{catalog_names: ["v4.21",\n "v4.22" ], template_name: a, type: olm.semver}]}';
+    const root = await repositoryWith({
+      [`${operator}/ci.yaml`]: before,
+      'operators/gadget/ci.yaml': flow,
+      'catalogs/v4.22/widget/catalog.yaml': 'schema: olm.package\nname: widget\n',
+      'catalogs/v4.22/gadget/catalog.yaml': 'schema: olm.package\nname: gadget\n',
+    });
+    await promoteCatalog(root, session, { from: 'v4.22', to: 'v5.0' });
+    expect(await readIn(root, operator, 'ci.yaml')).toBe(
+      before.replace('# newest\n', "# newest\n              - 'v5.0'\n"),
+    );
+    expect(await readIn(root, 'operators/gadget/ci.yaml')).toBe(flow.replace('"v4.22"', '"v4.22", "v5.0"'));
+    const again = await promoteCatalog(root, session, { from: 'v4.22', to: 'v5.0' });
+    expect(again.operators.map(({ copiesCatalog, config }) => copiesCatalog || config)).toEqual([
+      undefined,
+      undefined,
+    ]);
+    for (const names of [
+      { from: 'v4.22', to: '5.0' },
+      { from: '4.22', to: 'v5.0' },
+    ]) {
+      expect(await failureOf(promoteCatalog(root, session, names))).toMatchObject({
+        code: 'USAGE',
+        hint: expect.stringMatching(/^use v\d/) as string,
+      });
+    }
+    expect(await failureOf(promoteCatalog(root, session, { from: 'v4.2', to: 'v5.0' }))).toMatchObject({
+      hint: 'use one of v4.22, v5.0',
+    });
+  });
+
+  it('renders the new catalog together with its mapping, or changes nothing', async () => {
+    const { session, serve } = await openRepositoryWorld();
+    const image = await serve('widget', '1.0.0');
+    const template = basicTemplate('widget', ['1.0.0'], [image]);
+    const config = ciConfig({ 'a.yaml': ['v4.16'] });
+    const root = await repositoryWith({
+      [`${operator}/ci.yaml`]: config,
+      [`${operator}/catalog-templates/a.yaml`]: template.replace(image, `${image}-missing`),
+      'catalogs/v4.16/widget/catalog.yaml': 'schema: olm.package\nname: widget\n',
+    });
+    const options = { from: 'v4.16', to: 'v4.17', rerender: true };
+    await failureOf(promoteCatalog(root, session, options));
+    expect(await readdir(path.join(root, 'catalogs'))).toEqual(['v4.16']);
+    expect(await readIn(root, operator, 'ci.yaml')).toBe(config);
+    await writeFile(path.join(root, operator, 'catalog-templates/a.yaml'), template);
+    expect(await promoteCatalog(root, session, { ...options, dryRun: true })).toMatchObject({
+      rendered: ['widget'],
+    });
+    expect(await readdir(path.join(root, 'catalogs'))).toEqual(['v4.16']);
+    // A copied catalog is rendered as well.
+    await promoteCatalog(root, session, { from: 'v4.16', to: 'v4.17' });
+    expect(await promoteCatalog(root, session, options)).toMatchObject({ diff: '', rendered: ['widget'] });
+    expect(await readIn(root, 'catalogs/v4.17/widget/catalog.yaml')).toContain('olm.csv.metadata');
+    expect(await promoteCatalog(root, session, options)).toMatchObject({ diff: '', rendered: [] });
+    const { catalogs } = await renderRepository(root, session, { catalogs: ['v4.17'], check: true });
+    expect(catalogs.map(({ state }) => state)).toEqual(['unchanged']);
   });
 
   it('copies the target of a link to a file, and no directory that a link leads to', async () => {

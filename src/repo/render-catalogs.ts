@@ -6,6 +6,8 @@ import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { getOrAdd } from '../core/groups.js';
 import { logDiagnostic, silentLogger } from '../core/log.js';
+import { sortedByBytes } from '../core/order.js';
+import { suggestOneOf } from '../core/suggest.js';
 import { findNearest } from '../document/field.js';
 import { readdirIfPresent } from '../files/file-status.js';
 import type { SourceSession } from '../source/session.js';
@@ -18,6 +20,7 @@ import {
   requireMappings,
   templateTypes,
 } from './ci-config.js';
+import { PackageOwners } from './package-owners.js';
 import { type RenderedTemplateFile, renderTemplateToFile } from './rendered-template.js';
 import {
   type OperatorRepository,
@@ -41,9 +44,18 @@ interface RenderCatalogsOptions {
   operators?: readonly string[] | undefined;
   /** Catalogs to render; default: all. */
   catalogs?: readonly string[] | undefined;
+  /** Packages of earlier renderings, and operators that a later one renders; default: those of this one. */
+  shared?: SharedPackages | undefined;
   bundles: BundleStore;
   /** Directory for the rendered catalogs. */
   directory: string;
+}
+
+/** Packages of several renderings of a repository. */
+export interface SharedPackages {
+  owners: PackageOwners;
+  /** Reports whether a rendering replaces the committed catalogs of an operator. */
+  isRendered(operator: string): boolean;
 }
 
 /** A template and level, which several catalogs may share. */
@@ -86,7 +98,7 @@ export async function renderConfigs(
     for (const warning of document.diagnostics.warnings) logDiagnostic(logger, warning);
   }
   const jobs = [...configs].flatMap(([operator, config]) => planJobs(operator, config, options.catalogs));
-  requireKnownCatalogs(jobs, options.catalogs, errors);
+  requireKnownCatalogs(configs, options.catalogs, errors);
   const outputs = await mapConcurrent(
     jobs,
     maxConcurrent,
@@ -96,7 +108,11 @@ export async function renderConfigs(
   const rendered = jobs.flatMap((job, index) =>
     outputs[index] === undefined ? [] : [{ job, output: outputs[index] }],
   );
-  reportSharedPackages(rendered, errors);
+  const shared = options.shared ?? {
+    owners: new PackageOwners(repository, session),
+    isRendered: (operator) => configs.has(operator),
+  };
+  await reportSharedPackages(rendered, shared, errors);
   errors.throwIfAny();
   const catalogs = rendered.flatMap(({ job, output }) =>
     job.catalogs.map((catalog) => ({ operator: job.operator, catalog, rendered: output })),
@@ -147,15 +163,19 @@ function planJobs(operator: string, config: CiConfig, only: readonly string[] | 
 }
 
 function requireKnownCatalogs(
-  jobs: readonly Job[],
+  configs: ReadonlyMap<string, CiConfig>,
   catalogs: readonly string[] | undefined,
   errors: ErrorList,
 ): void {
-  const known = new Set(jobs.flatMap((job) => job.catalogs));
+  const mappings = [...configs.values()].flatMap((config) => config.mappings);
+  const known = new Set(mappings.flatMap(({ catalogNames }) => catalogNames));
   const missing = (catalogs ?? []).filter((name) => !known.has(name));
-  if (missing.length === 0 || !errors.isEmpty) return;
+  const [first] = missing;
+  if (first === undefined || !errors.isEmpty) return;
   const names = missing.map(quoteGo).join(', ');
-  errors.add(new OpmateError('NOT_FOUND', `no operator is mapped to catalog ${names}`));
+  const choices = known.has(`v${first}`) ? [`v${first}`] : sortedByBytes(known);
+  const hint = choices.length === 0 ? undefined : suggestOneOf(choices);
+  errors.add(new OpmateError('NOT_FOUND', `no operator is mapped to catalog ${names}`, { hint }));
 }
 
 async function renderJob(
@@ -198,24 +218,25 @@ async function describeMissingTemplate(
   );
 }
 
-/** Reports packages that two operators render to the same catalog, which could not be served. */
-function reportSharedPackages(
+/** Reports packages that two operators have in one catalog, which could not be served. */
+async function reportSharedPackages(
   rendered: readonly { job: Job; output: RenderedTemplateFile }[],
+  { owners, isRendered }: SharedPackages,
   errors: ErrorList,
-): void {
-  const owners = new Map<string, string>();
+): Promise<void> {
   const reported = new Set<string>();
   for (const { job, output } of rendered) {
+    const { operator, config } = job;
     for (const catalog of job.catalogs) {
       for (const { name } of output.facts.packages) {
-        const owner = getOrAdd(owners, `${catalog} ${name}`, () => job.operator);
-        const key = `${owner} ${job.operator} ${name}`;
-        if (owner === job.operator || reported.has(key)) continue;
+        const owner = await owners.claim({ catalog, operator, name }, isRendered);
+        const key = `${owner} ${operator} ${name}`;
+        if (owner === undefined || reported.has(key)) continue;
         reported.add(key);
-        const problem = `package ${quoteGo(name)} of operator ${job.operator} is also in operator ${owner}`;
+        const problem = `package ${quoteGo(name)} of operator ${operator} is also in operator ${owner}`;
         errors.add(
           new OpmateError('INVALID', `${problem}, both in catalog ${catalog}`, {
-            about: job.config.file,
+            about: config.file,
             hint: 'keep a package in one operator',
           }),
         );

@@ -1,6 +1,8 @@
 import path from 'node:path';
 import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
+import { compareBytes } from '../../core/order.js';
+import { PackageOwners } from '../../repo/package-owners.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { getText } from '../../document/json-fields.js';
 import { listCatalogBundles } from '../../repo/catalog-bundles.js';
@@ -50,8 +52,8 @@ export interface RepositoryStatusOptions {
 }
 
 /**
- * Returns the catalogs that differ from their templates, and the bundles of operators with file-based catalogs that no
- * catalog contains. Operators are compared one by one, and a registry that became unreachable is not requested again.
+ * Returns the catalogs that differ from their templates, and the bundles of operators with file-based catalogs that
+ * neither a catalog nor a template contains. Operators are compared one by one, and a registry that became unreachable is not requested again.
  * Writes nothing. Throws OpmateError for a directory that is no repository and unknown operators.
  */
 export async function readRepositoryStatus(
@@ -63,21 +65,29 @@ export async function readRepositoryStatus(
   if (operators !== undefined) await requireOperators(repository, operators);
   const parts: OutdatedPart[] = [];
   const list = new ErrorList(session.signal);
+  const names = operators ?? (await listOperators(repository));
+  const compared = new Set(names);
+  const owners = new PackageOwners(repository, session);
+  const shared = { owners, isRendered: (name: string) => compared.has(name) };
   await withRetryTime(session, retryTimeoutMs, (waiting) =>
     withRendering(waiting, async ({ bundles, directory }) => {
-      for (const operator of operators ?? (await listOperators(repository))) {
+      for (const operator of names) {
         const config = await list.try(() => readCiConfig(repository, operator));
         if (config === undefined) continue;
+        const rendered = new Set<string>();
         const outdated = await list.try(async () => {
           if (config.mappings.length === 0) return [];
           const own = path.join(directory, operator);
           await makeDirectory(own);
           const configs = new Map([[operator, config]]);
-          const catalogs = await renderConfigs(repository, waiting, configs, { bundles, directory: own });
+          const options = { bundles, directory: own, shared };
+          const catalogs = await renderConfigs(repository, waiting, configs, options);
+          for (const catalog of catalogs)
+            for (const { name } of catalog.rendered?.facts.bundles ?? []) rendered.add(name);
           return listOutdated(await compareCatalogs(repository, catalogs));
         });
         const unreleased = await list.try(() =>
-          config.isFbcEnabled ? findUnreleased(repository, operator, session) : [],
+          config.isFbcEnabled ? findUnreleased(repository, operator, rendered, session) : [],
         );
         parts.push(...(outdated ?? []), ...(unreleased ?? []));
       }
@@ -102,19 +112,23 @@ async function withRetryTime<T>(
 }
 
 function listOutdated(catalogs: readonly CatalogState[]): OutdatedPart[] {
-  return catalogs.flatMap(({ operator, directory, state }) =>
-    state === 'unchanged' ? [] : [{ operator, path: directory, reason: reasons[state] }],
-  );
+  return catalogs
+    .flatMap(({ operator, directory, state }) =>
+      state === 'unchanged' ? [] : [{ operator, path: directory, reason: reasons[state] }],
+    )
+    .sort((a, b) => compareBytes(a.path, b.path));
 }
 
+/** Returns the bundles of an operator that are neither in its committed nor in its rendered catalogs. */
 async function findUnreleased(
   repository: OperatorRepository,
   operator: string,
+  rendered: ReadonlySet<string>,
   session: Session,
 ): Promise<OutdatedPart[]> {
   const versions = await listBundleDirectories(repository, operator);
   if (versions.length === 0) return [];
-  const published = new Set<string>();
+  const published = new Set(rendered);
   for (const catalog of await listCatalogsOf(repository, operator)) {
     const file = await findCatalogFile(repository, catalog, operator);
     const bundles = file === undefined ? [] : await listCatalogBundles(pathIn(repository, file), session);

@@ -1,12 +1,14 @@
-import { readRepositoryStatus } from '../../api/repo/repository-status.js';
+import { type OutdatedPart, readRepositoryStatus } from '../../api/repo/repository-status.js';
 import { diagnosticsFrom } from '../../core/diagnostics-error.js';
 import { logDiagnostic } from '../../core/log.js';
 import { asJson } from '../../document/json.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
+import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { printable } from '../printable.js';
+import type { CommandSession } from '../session.js';
+import { count, printable, shellWord } from '../printable.js';
 import { encodeData } from '../reports/encode-data.js';
 import { encodeFinding, nameFlags } from '../reports/option-words.js';
 import { repositoryFlag } from './flags.js';
@@ -42,7 +44,26 @@ export const command = defineCommand({
     const text = lines.map((line) => `${printable(line)}\n`).join('');
     const value = asJson({ parts, errors: problems.map(encodeFinding) });
     await writeAll(context.stdout, output === 'text' ? text : encodeData(value, output), session.signal);
+    reportStatus(session.logger, parts);
     if (!isDone) return exitCodes.partly;
     return parts.length === 0 ? exitCodes.done : exitCodes.findings;
   },
 });
+
+/** Logs the number of outdated catalogs and bundles, and the command that writes the catalogs. */
+function reportStatus(logger: CommandSession['logger'], parts: readonly OutdatedPart[]): void {
+  if (parts.length === 0) return;
+  const catalogs = parts.filter(({ path }) => path.startsWith('catalogs/'));
+  const bundles = parts.length - catalogs.length;
+  const numbers = [
+    ...(catalogs.length === 0 ? [] : [`${count(catalogs.length, 'catalog')} out of date`]),
+    ...(bundles === 0 ? [] : [`${count(bundles, 'bundle')} not released`]),
+  ];
+  const [operator, ...others] = new Set(catalogs.map((catalog) => catalog.operator));
+  const named = operator === undefined || others.length > 0 ? '' : ` ${shellWord(operator)}`;
+  reportEnding(
+    logger,
+    [numbers.join(', ')],
+    operator === undefined ? undefined : `opmate repo render${named}`,
+  );
+}

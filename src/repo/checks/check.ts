@@ -1,5 +1,6 @@
 import type { Diagnostic, DocumentPath, Severity } from '../../core/diagnostic.js';
 import type { CatalogBundle } from '../catalog-bundles.js';
+import type { PackageOwners } from '../package-owners.js';
 import type { CheckedBundle, CheckedFile } from './bundle-model.js';
 
 /** Suites of checks; `certified` and `community` each run with `common`. */
@@ -20,6 +21,8 @@ export interface CheckContext {
   repositoryConfig: CheckedFile;
   /** OpenShift versions that indexes exist for, oldest first. */
   supported: readonly string[];
+  /** Packages of all committed catalogs. */
+  owners: PackageOwners;
 }
 
 /** A catalog of an operator, with the facts that checks need. */

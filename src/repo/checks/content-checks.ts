@@ -69,6 +69,18 @@ function checkBundleObjects(catalog: CheckedCatalog, report: ReportFinding): voi
   report('error', problem, { file: catalog.file, line: first.line, hint });
 }
 
+/** Reports a package that another operator has in the same catalog, which could not be served. */
+async function checkPackageOwner(
+  { catalog, operator }: CheckedCatalog,
+  report: ReportFinding,
+  { owners }: CheckContext,
+): Promise<void> {
+  for (const { own, other } of await owners.findShared(catalog, operator)) {
+    const problem = `package ${quoteGo(own.name)} is also in operator ${other} of catalog ${catalog}`;
+    report('error', problem, { file: own.file, line: own.line, hint: 'keep a package in one operator' });
+  }
+}
+
 export const contentChecks: readonly Check[] = [
   {
     name: 'check_network_policy_presence',
@@ -90,5 +102,12 @@ export const contentChecks: readonly Check[] = [
     summary: `catalogs of OpenShift ${firstWithMetadata} and later have CSV metadata instead of bundle objects`,
     of: 'catalog',
     run: checkBundleObjects,
+  },
+  {
+    name: 'check_package_unique_in_catalog',
+    suite: 'common',
+    summary: 'a package of a catalog belongs to one operator',
+    of: 'catalog',
+    run: checkPackageOwner,
   },
 ];

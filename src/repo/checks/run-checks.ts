@@ -7,6 +7,7 @@ import { getValue } from '../../document/json-fields.js';
 import type { SourceSession } from '../../source/session.js';
 import { listCatalogBundles } from '../catalog-bundles.js';
 import { readCiDocument } from '../ci-config.js';
+import { PackageOwners } from '../package-owners.js';
 import { type OperatorRepository, findCatalogFile, listBundleDirectories, pathIn } from '../repository.js';
 import { readCheckedBundle, readCheckedFile, toCheckedFile } from './bundle-model.js';
 import type {
@@ -73,7 +74,8 @@ export async function runRepositoryChecks(
   { checks, supported }: { checks: readonly Check[]; supported: readonly string[] },
 ): Promise<RepositoryFinding[]> {
   const repositoryConfig = await readCheckedFile(repository, pathIn(repository, 'config.yaml'));
-  const context: CheckContext = { repositoryConfig, supported };
+  const owners = new PackageOwners(repository, session);
+  const context: CheckContext = { repositoryConfig, supported, owners };
   const findings = await mapConcurrent(
     targets,
     4,

@@ -160,27 +160,39 @@ function readCatalogNames(field: Field): string[] | undefined {
   if (items.length === 0) return field.fail('empty list', { hint: 'list at least one catalog, e.g. v4.18' });
   return items.flatMap((item) => {
     const name = item.matching(isPlainName, 'the name of a catalog directory');
-    if (name !== undefined && bareVersion.test(name)) {
-      const problem = `directory ${quoteGo(`catalogs/${name}`)} is not read by pipelines`;
-      item.warn(problem, { code: 'catalog-name', hint: `use v${name}` });
+    const meant = name === undefined ? undefined : findMeantCatalog(name);
+    if (name !== undefined && meant !== undefined) {
+      item.warn(describeUnread(name), { code: 'catalog-name', hint: `use ${meant}` });
     }
     return name ?? [];
   });
 }
 
-/** Version without `v`: pipelines do not read the catalog of this name. */
-const bareVersion = /^\d+\.\d+$/;
+/** Returns the catalog that a name is a misspelling of, such as `4.22` or `V4.22`; undefined for others. */
+export function findMeantCatalog(name: string): string | undefined {
+  const [, version] = /^\s*v?(\d+\.\d+)\s*$/i.exec(name) ?? [];
+  return version === undefined || name === `v${version}` ? undefined : `v${version}`;
+}
+
+/** Returns the problem of a misspelled catalog. */
+export function describeUnread(name: string): string {
+  return `directory ${quoteGo(`catalogs/${name}`)} is not read by pipelines`;
+}
 
 /** Throws UsageError for a name that pipelines read no catalog of, and that no directory can have. */
 export function requireCatalogName(name: string): void {
-  if (isPlainName(name) && !bareVersion.test(name)) return;
-  const hint = `use ${bareVersion.test(name) ? `v${name}` : 'v4.18'}`;
-  throw new UsageError(`invalid catalog ${quoteGo(name)}`, { hint });
+  const meant = findMeantCatalog(name);
+  if (isPlainName(name) && meant === undefined) return;
+  throw new UsageError(`invalid catalog ${quoteGo(name)}`, { hint: `use ${meant ?? 'v4.18'}` });
 }
 
-/** Reports whether a name is a single component of a path. */
+/** Maximum length of a component of a path, in bytes. */
+const maxNameLength = 255;
+
+/** Reports whether a name is a single component of a path, without control characters. */
 export function isPlainName(name: string): boolean {
-  return /^[^/\\\0]+$/.test(name) && !name.startsWith('.');
+  const isComponent = /^[^/\\\0-\x1f\x7f]+$/.test(name) && !name.startsWith('.');
+  return isComponent && Buffer.byteLength(name) <= maxNameLength;
 }
 
 function isRelativeName(name: string): boolean {

@@ -23,54 +23,64 @@ interface CommittedPackage {
   line: number;
 }
 
+/** Packages of a catalog by the names that they are found by. */
+interface CatalogPackages {
+  byName: Map<string, CommittedPackage[]>;
+  byOperator: Map<string, CommittedPackage>;
+}
+
 /** Finds packages that two operators have in one catalog, which could not be served. */
 export class PackageOwners {
   readonly #repository: OperatorRepository;
   readonly #session: SourceSession;
+  readonly #isRendered: (operator: string) => boolean;
   readonly #claimed = new Map<string, string>();
-  readonly #committed = new Map<string, Promise<CommittedPackage[]>>();
+  readonly #committed = new Map<string, Promise<CatalogPackages>>();
 
-  constructor(repository: OperatorRepository, session: SourceSession) {
+  /** `isRendered` reports whether committed catalogs of an operator are left out, as renderings replace them. */
+  constructor(
+    repository: OperatorRepository,
+    session: SourceSession,
+    isRendered: (operator: string) => boolean = () => false,
+  ) {
     this.#repository = repository;
     this.#session = session;
+    this.#isRendered = isRendered;
   }
 
   /**
    * Records that an operator renders a package to a catalog. Returns another operator that does, or that has the package
-   * in a committed catalog which `isRendered` does not replace; undefined if none.
+   * in a committed catalog; undefined if none.
    */
-  async claim(
-    { catalog, operator, name }: { catalog: string; operator: string; name: string },
-    isRendered: (operator: string) => boolean,
-  ): Promise<string | undefined> {
+  async claim(catalog: string, name: string, operator: string): Promise<string | undefined> {
     const owner = getOrAdd(this.#claimed, `${catalog} ${name}`, () => operator);
-    if (owner !== operator) return owner;
-    const isOther = (other: string): boolean => other !== operator && !isRendered(other);
-    return (await this.#readCatalog(catalog, isOther)).find(
-      (item) => item.name === name && isOther(item.operator),
-    )?.operator;
+    return owner === operator ? this.#findOther(catalog, name, operator) : owner;
   }
 
-  /** Returns the packages of a committed catalog of an operator that another one has as well. */
-  async findShared(catalog: string, operator: string): Promise<{ own: CommittedPackage; other: string }[]> {
-    const packages = await this.#readCatalog(catalog, () => true);
-    return packages
-      .filter((item) => item.operator === operator)
-      .flatMap((own) => {
-        const other = packages.find((item) => item.name === own.name && item.operator !== operator);
-        return other === undefined ? [] : [{ own, other: other.operator }];
-      });
+  /** Returns the package of a committed catalog of an operator that another one has as well; undefined if none. */
+  async findShared(
+    catalog: string,
+    operator: string,
+  ): Promise<{ own: CommittedPackage; other: string } | undefined> {
+    const own = (await this.#readCatalog(catalog)).byOperator.get(operator);
+    const other = own === undefined ? undefined : await this.#findOther(catalog, own.name, operator);
+    return own === undefined || other === undefined ? undefined : { own, other };
   }
 
-  /** Reads the package of each operator of a catalog once; operators that `isWanted` refuses may be left out. */
-  async #readCatalog(catalog: string, isWanted: (operator: string) => boolean): Promise<CommittedPackage[]> {
-    const operators = await listSubdirectories(this.#repository, 'catalogs', catalog);
-    if (!operators.some(isWanted)) return [];
+  async #findOther(catalog: string, name: string, operator: string): Promise<string | undefined> {
+    const packages = (await this.#readCatalog(catalog)).byName.get(name) ?? [];
+    return packages.find((item) => item.operator !== operator)?.operator;
+  }
+
+  /** Reads the package of each operator of a catalog once. */
+  #readCatalog(catalog: string): Promise<CatalogPackages> {
     return getOrAdd(this.#committed, catalog, async () => {
-      const packages: CommittedPackage[] = [];
-      for (const operator of operators) {
-        const found = await this.#readPackage(catalog, operator);
-        if (found !== undefined) packages.push(found);
+      const packages: CatalogPackages = { byName: new Map(), byOperator: new Map() };
+      for (const operator of await listSubdirectories(this.#repository, 'catalogs', catalog)) {
+        const found = this.#isRendered(operator) ? undefined : await this.#readPackage(catalog, operator);
+        if (found === undefined) continue;
+        getOrAdd(packages.byName, found.name, () => []).push(found);
+        packages.byOperator.set(operator, found);
       }
       return packages;
     });

@@ -44,18 +44,11 @@ interface RenderCatalogsOptions {
   operators?: readonly string[] | undefined;
   /** Catalogs to render; default: all. */
   catalogs?: readonly string[] | undefined;
-  /** Packages of earlier renderings, and operators that a later one renders; default: those of this one. */
-  shared?: SharedPackages | undefined;
+  /** Packages of several renderings of a repository; default: those of this one. */
+  owners?: PackageOwners | undefined;
   bundles: BundleStore;
   /** Directory for the rendered catalogs. */
   directory: string;
-}
-
-/** Packages of several renderings of a repository. */
-export interface SharedPackages {
-  owners: PackageOwners;
-  /** Reports whether a rendering replaces the committed catalogs of an operator. */
-  isRendered(operator: string): boolean;
 }
 
 /** A template and level, which several catalogs may share. */
@@ -108,11 +101,8 @@ export async function renderConfigs(
   const rendered = jobs.flatMap((job, index) =>
     outputs[index] === undefined ? [] : [{ job, output: outputs[index] }],
   );
-  const shared = options.shared ?? {
-    owners: new PackageOwners(repository, session),
-    isRendered: (operator) => configs.has(operator),
-  };
-  await reportSharedPackages(rendered, shared, errors);
+  const owners = options.owners ?? new PackageOwners(repository, session, (name) => configs.has(name));
+  await reportSharedPackages(rendered, owners, errors);
   errors.throwIfAny();
   const catalogs = rendered.flatMap(({ job, output }) =>
     job.catalogs.map((catalog) => ({ operator: job.operator, catalog, rendered: output })),
@@ -221,7 +211,7 @@ async function describeMissingTemplate(
 /** Reports packages that two operators have in one catalog, which could not be served. */
 async function reportSharedPackages(
   rendered: readonly { job: Job; output: RenderedTemplateFile }[],
-  { owners, isRendered }: SharedPackages,
+  owners: PackageOwners,
   errors: ErrorList,
 ): Promise<void> {
   const reported = new Set<string>();
@@ -229,7 +219,7 @@ async function reportSharedPackages(
     const { operator, config } = job;
     for (const catalog of job.catalogs) {
       for (const { name } of output.facts.packages) {
-        const owner = await owners.claim({ catalog, operator, name }, isRendered);
+        const owner = await owners.claim(catalog, name, operator);
         const key = `${owner} ${operator} ${name}`;
         if (owner === undefined || reported.has(key)) continue;
         reported.add(key);

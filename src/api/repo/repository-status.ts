@@ -67,8 +67,7 @@ export async function readRepositoryStatus(
   const list = new ErrorList(session.signal);
   const names = operators ?? (await listOperators(repository));
   const compared = new Set(names);
-  const owners = new PackageOwners(repository, session);
-  const shared = { owners, isRendered: (name: string) => compared.has(name) };
+  const owners = new PackageOwners(repository, session, (name) => compared.has(name));
   await withRetryTime(session, retryTimeoutMs, (waiting) =>
     withRendering(waiting, async ({ bundles, directory }) => {
       for (const operator of names) {
@@ -80,7 +79,7 @@ export async function readRepositoryStatus(
           const own = path.join(directory, operator);
           await makeDirectory(own);
           const configs = new Map([[operator, config]]);
-          const options = { bundles, directory: own, shared };
+          const options = { bundles, directory: own, owners };
           const catalogs = await renderConfigs(repository, waiting, configs, options);
           for (const catalog of catalogs)
             for (const { name } of catalog.rendered?.facts.bundles ?? []) rendered.add(name);

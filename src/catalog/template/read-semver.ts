@@ -86,7 +86,7 @@ class SemverTemplateReader {
     const wanted = templateSchemas.semver;
     if (schema !== wanted) {
       const problem = `readFile: input file has unknown schema, should be ${quoteGo(wanted)}`;
-      this.#report(fields.get('schema')?.path ?? [], problem, 'omit the type to detect it automatically');
+      this.#report(fields.get('schema')?.path ?? [], problem, 'use the type of its schema');
     }
     const preference = this.#readPreference(fields, wish, { major, minor });
     await this.#errors.throwIfAny();

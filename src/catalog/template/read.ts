@@ -213,7 +213,7 @@ class EntriesTemplateReader {
     const wanted = templateSchemas[this.#type];
     if (schema === wanted) return;
     const problem = `template has unknown schema (${quoteGo(schema)}), should be ${quoteGo(wanted)}`;
-    const hint = isEmpty ? emptyDocument : 'omit the type to detect it automatically';
+    const hint = isEmpty ? emptyDocument : 'use the type of its schema';
     this.#errors.report(['schema'], this.#parsing + problem, hint);
     await this.#errors.throwIfAny();
   }

@@ -36,6 +36,10 @@ export const command = defineCommand({
     const changes = rendered.catalogs.filter(({ state }) => state !== 'unchanged');
     const lines = changes.map(({ directory, state }) => `${directory}: ${check ? `to be ${state}` : state}`);
     const total = `${count(rendered.catalogs.length, 'catalog')} from ${count(rendered.images, 'bundle')}`;
+    if (rendered.catalogs.length === 0) {
+      reportEnding(session.logger, ['no operator is mapped to a catalog in ci.yaml']);
+      return exitCodes.done;
+    }
     const ending =
       changes.length === 0
         ? 'up to date'

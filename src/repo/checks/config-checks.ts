@@ -4,6 +4,7 @@ import { quoteGo } from '../../core/go-json-quote.js';
 import { joinNames } from '../../core/suggest.js';
 import type { JsonObject } from '../../document/json.js';
 import { getObjects, getText, getTexts } from '../../document/json-fields.js';
+import { describeUnread, findMeantCatalog } from '../ci-config.js';
 import type { CheckedBundle, CheckedFile } from './bundle-model.js';
 import { type Check, type CheckedOperator, type ReportFinding, placeIn } from './check.js';
 import { type Shape, ciShape, findViolations, releaseShape } from './schema.js';
@@ -35,9 +36,12 @@ function checkCatalogUsage(operator: CheckedOperator, report: ReportFinding): vo
   );
   for (const [catalog, list] of groupBy(uses, (use) => use.catalog)) {
     const last = list.at(-1);
-    if (list.length < 2 || last === undefined) continue;
-    const templates = joinNames(list.map(({ template }) => template));
+    if (last === undefined) continue;
     const place = placeIn(operator.config, ['fbc', 'catalog_mapping', last.index, 'catalog_names']);
+    const meant = findMeantCatalog(catalog);
+    if (meant !== undefined) report('warning', describeUnread(catalog), { ...place, hint: `use ${meant}` });
+    if (list.length < 2) continue;
+    const templates = joinNames(list.map(({ template }) => template));
     const problem = `catalog ${quoteGo(catalog)} is mapped by several templates: ${templates}`;
     report('error', problem, { ...place, hint: 'keep each catalog in one mapping' });
   }

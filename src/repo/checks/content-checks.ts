@@ -75,10 +75,11 @@ async function checkPackageOwner(
   report: ReportFinding,
   { owners }: CheckContext,
 ): Promise<void> {
-  for (const { own, other } of await owners.findShared(catalog, operator)) {
-    const problem = `package ${quoteGo(own.name)} is also in operator ${other} of catalog ${catalog}`;
-    report('error', problem, { file: own.file, line: own.line, hint: 'keep a package in one operator' });
-  }
+  const shared = await owners.findShared(catalog, operator);
+  if (shared === undefined) return;
+  const { own, other } = shared;
+  const problem = `package ${quoteGo(own.name)} is also in operator ${other} of catalog ${catalog}`;
+  report('error', problem, { file: own.file, line: own.line, hint: 'keep a package in one operator' });
 }
 
 export const contentChecks: readonly Check[] = [

@@ -75,6 +75,24 @@ describe('ci.yaml', () => {
     }
   });
 
+  it('warns of catalogs that pipelines do not read, and refuses names that no directory can have', async () => {
+    const { session } = await openRepositoryWorld();
+    const names = ['4.22', 'V4.18', ' v4.18', 'v4.19', 'nightly'];
+    const root = await repositoryWith({ [file]: ciConfig({ 'a.yaml': names }) });
+    const findings = await checkRepository(root, session);
+    expect(findings.map(({ severity, problem, hint }) => `${severity}: ${problem}: ${hint}`)).toEqual([
+      'warning: directory "catalogs/4.22" is not read by pipelines: use v4.22',
+      'warning: directory "catalogs/V4.18" is not read by pipelines: use v4.18',
+      'warning: directory "catalogs/ v4.18" is not read by pipelines: use v4.18',
+    ]);
+    for (const name of ['v4.18\n', 'v4.18\u001b[31m', 'v'.repeat(256)]) {
+      const broken = await repositoryWith({ [file]: ciConfig({ 'a.yaml': [name] }) });
+      expect((await failureOf(renderRepository(broken, session))).message).toContain(
+        'catalog_names[0]: expected the name of a catalog directory',
+      );
+    }
+  });
+
   it('refuses a template of more than 16 MiB before it is read', async () => {
     const { session } = await openRepositoryWorld();
     const templates = 'operators/widget/catalog-templates';

@@ -59,7 +59,8 @@ export async function openGitTree(
   };
   const commit = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${revision}^{commit}`];
   const shown = quoteGo(revision);
-  const named = await require(commit, `revision ${shown} not found`, 'fetch it: git fetch origin BRANCH');
+  const named =
+    await require(commit, `revision ${shown} not found`, 'run git fetch to get branches of a remote');
   const base = (await findMergeBase(run, named.toString().trim(), { root, shown })).toString().trim();
   const split = (output: Buffer): string[] =>
     output
@@ -105,6 +106,6 @@ async function findMergeBase(
   if (shallow?.toString().trim() !== 'true') return commit;
   throw new OpmateError('NOT_FOUND', `no common ancestor of ${shown} and HEAD in a shallow clone`, {
     subject: root,
-    hint: 'fetch the whole history first',
+    hint: 'run git fetch with unshallow to get the history',
   });
 }

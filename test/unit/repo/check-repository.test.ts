@@ -156,7 +156,7 @@ describe('changes of a repository', () => {
     const withGit = { ...session, environment: { ...session.environment, PATH: process.env['PATH'] } };
     expect(await failureOf(readRepositoryChanges(root, withGit, { base: 'main' }))).toMatchObject({
       message: `${root}: no common ancestor of "main" and HEAD in a shallow clone`,
-      hint: 'fetch the whole history first',
+      hint: 'run git fetch with unshallow to get the history',
     });
     git(root, 'fetch', '-q', '--unshallow', 'origin', 'branch', 'main');
     const { result } = await readRepositoryChanges(root, withGit, { base: 'main' });

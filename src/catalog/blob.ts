@@ -26,26 +26,16 @@ export type DecodedBlob = Exclude<EncodableBlob, { kind: 'other' }> | { kind: 'o
  * Throws OpmateError INVALID in the words of `opm`.
  */
 export function decodeMeta(meta: Meta): DecodedBlob {
-  const shared = sharedBlobs.get(meta);
-  if (shared === undefined) return decodeBySchema(meta);
-  if (shared.decoded === undefined) {
-    shared.decoded = decodeBySchema(meta);
-    sharedBlobs.set(shared.decoded, shared);
-  }
-  return shared.decoded;
+  if (shared?.meta !== meta) return decodeBySchema(meta);
+  return (shared.decoded ??= decodeBySchema(meta));
 }
 
-/** Results about a blob that readers of one pass share. */
-interface SharedBlob {
-  decoded?: DecodedBlob;
-  bundle?: BundleFacts;
-}
+/** Blob that several readers of a pass are at, and their results. A map, even a weak one, would hold blobs for longer. */
+let shared: { meta: Meta; decoded?: DecodedBlob; bundle?: BundleFacts } | undefined;
 
-const sharedBlobs = new WeakMap<Meta | DecodedBlob, SharedBlob>();
-
-/** Lets all readers of a blob share its decoded form and facts, which they must not change. */
-export function shareBlob(meta: Meta): void {
-  sharedBlobs.set(meta, {});
+/** Lets all readers of the next blob share its decoded form and facts, which they must not change, until the call after. */
+export function shareBlob(meta: Meta | undefined): void {
+  shared = meta && { meta };
 }
 
 function decodeBySchema(meta: Meta): DecodedBlob {
@@ -80,9 +70,10 @@ export function addToFacts(
       facts.channels.push(describeChannel(decoded.blob, origin));
       return undefined;
     case 'bundle': {
-      const shared = sharedBlobs.get(decoded);
-      const bundle = shared?.bundle ?? describeBundle(decoded.blob, origin);
-      if (shared !== undefined) shared.bundle = bundle;
+      const bundle =
+        shared?.decoded === decoded
+          ? (shared.bundle ??= describeBundle(decoded.blob, origin))
+          : describeBundle(decoded.blob, origin);
       facts.bundles.push(bundle);
       return bundle;
     }

@@ -92,8 +92,9 @@ class SharedPass {
   /** One reader less to wait for. */
   leave(): void {
     this.#readers--;
-    if (this.#readers === 0) void this.#metas.return().catch(() => undefined);
-    else this.#readIfAllWait();
+    if (this.#readers > 0) return this.#readIfAllWait();
+    shareBlob(undefined);
+    void this.#metas.return().catch(() => undefined);
   }
 
   #receive(): Promise<Step> {

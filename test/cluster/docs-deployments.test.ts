@@ -23,7 +23,8 @@ function scriptOf(text: string): string {
 }
 
 describe('docs/deployments.md', () => {
-  it('has blocks that run one after another', { timeout: 300_000 }, async () => {
+  // What the page has created is there at a second try.
+  it('has blocks that run one after another', { timeout: 300_000, retry: 0 }, async () => {
     const bin = path.join(sandbox.temporary, 'kubectl-bin');
     mkdirSync(bin);
     symlinkSync(inject('kubectl'), path.join(bin, 'kubectl'));

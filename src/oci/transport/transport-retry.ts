@@ -105,17 +105,8 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
           await sleep(decision.waitMs, request.signal);
           continue;
         }
-        if (decision.giveUp === 'longer requested') {
-          const seconds = Math.ceil((retryAfterMs as number) / 1000);
-          const left = formatSeconds(options.timeoutMs - elapsedMs);
-          const noted = addNote(
-            failure,
-            `asks to wait ${seconds} s, but only ${left} of ${timeOption ?? 'the retry time'} is left`,
-          );
-          const newHint =
-            timeOption === undefined ? 'wait before the next request' : `raise ${timeOption}, or try again later`;
-          throw addContext(noted, { newHint });
-        }
+        if (decision.giveUp === 'longer requested')
+          throw waitsTooLong(failure, retryAfterMs as number, options.timeoutMs - elapsedMs, timeOption);
         if (attempt === 1) throw failure;
         const time = decision.giveUp === 'time' ? ` in ${formatSeconds(failed - begun)}` : '';
         throw addNote(failure, `after ${attempt} attempts${time}`);
@@ -210,6 +201,22 @@ interface Failure {
   failure: OpmateError;
   status: number | undefined;
   retryAfterMs: number | undefined;
+}
+
+/** Returns the failure of a server that asks to wait for longer than is left of the retry time. */
+function waitsTooLong(
+  failure: OpmateError,
+  retryAfterMs: number,
+  leftMs: number,
+  timeOption: string | undefined,
+): OpmateError {
+  const [seconds, left] = [Math.ceil(retryAfterMs / 1000), formatSeconds(leftMs)];
+  const budget = timeOption ?? 'the retry time';
+  const noted = addNote(failure, `asks to wait ${seconds} s, but only ${left} of ${budget} is left`);
+  return addContext(noted, {
+    newHint:
+      timeOption === undefined ? 'wait before the next request' : `raise ${timeOption}, or try again later`,
+  });
 }
 
 /** Sends a request; an attempt that runs out of time has the failure of the `previous` one. */

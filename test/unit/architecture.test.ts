@@ -188,10 +188,6 @@ const flagWords: Readonly<Record<string, number>> = {
   // Flags of zstd, of kubectl, and in Dockerfiles of opm.
   archive: 1,
   catalog: 2,
-  // Who holds the lock of a directory, in the lock file.
-  mirror: 1,
-  serve: 1,
-  api: 1,
   // Verdicts and steps of the migration library of OLM.
   solve: 10,
   // Errors of `opm registry add`.

@@ -167,7 +167,7 @@ async function prepareStorage(
  */
 async function lockStorage(storage: string, logger: Logger): Promise<{ release(): Promise<void> }> {
   try {
-    return await acquireLock(storage, { task: 'opmate serve' });
+    return await acquireLock(storage, { task: 'serve' });
   } catch (error) {
     if (error instanceof OpmateError && systemCode(error.cause) === undefined) {
       throw addContext(error, {

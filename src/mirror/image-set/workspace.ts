@@ -155,7 +155,7 @@ export class Workspace {
     if (clusterResources !== undefined) directories.set(resourcesName, clusterResources);
     await makeDirectory(this.root).catch(throwFileError(`output dir ${quoteGo(this.root)}`));
     await requireNoLinks([this.root]);
-    await withLock(this.root, { task: 'opmate mirror', waitMilliseconds, signal }, () =>
+    await withLock(this.root, { task: 'mirror', waitMilliseconds, signal }, () =>
       replaceDirectories(this.root, directories),
     );
   }

@@ -78,7 +78,7 @@ export async function publishContent(
   const { signal } = options;
   const first = await publishFirst(content, directory, options);
   if (first !== undefined) return first;
-  const lock = { task: 'opmate catalog publish', waitMilliseconds: maxLockWaitMs, signal };
+  const lock = { task: 'publish', waitMilliseconds: maxLockWaitMs, signal };
   return withLock(directory, lock, async () => {
     const publication = await publishInto(content, directory, options);
     const { pruneMs } = options;

@@ -88,56 +88,85 @@ export function* drawGraphs(graphs: readonly DrawnGraph[]): Generator<string, vo
   yield '</svg>\n';
 }
 
-function drawGraph(
-  { rows, lanes, edges, brackets, bracketColumns, channels, steps = [] }: DrawnGraph,
-  top: number,
-): { text: string; width: number; height: number } {
+/** Positions in a graph, in pixels. */
+interface Positions {
+  /** Of the first lane. */
+  left: number;
+  x: (lane: number) => number;
+  y: (row: number) => number;
+  /** Of the sign of a row. */
+  laneX: (row: number) => number;
+}
+
+function drawGraph(graph: DrawnGraph, top: number): { text: string; width: number; height: number } {
+  const { rows, bracketColumns } = graph;
   const left = margin + bracketColumns * column + 8;
   const x = (position: number): number => left + (position + 0.5) * lane;
   const y = (position: number): number => top + (position + 0.5) * row;
   const laneX = (position: number): number => x(rows[position]?.lane ?? 0);
-  const parts: string[] = [];
-  for (const { from, to, column: position } of brackets) {
+  const positions = { left, x, y, laneX };
+  const { parts, width } = drawRows(graph, positions);
+  const lines = [
+    ...drawBrackets(graph, positions),
+    ...drawEdges(graph, positions),
+    ...drawSteps(graph, positions),
+  ];
+  return {
+    text: [...lines, ...parts].map((part) => `  ${part}\n`).join(''),
+    width: width + margin,
+    height: rows.length * row,
+  };
+}
+
+function drawBrackets({ brackets }: DrawnGraph, { left, y, laneX }: Positions): string[] {
+  return brackets.map(({ from, to, column: position }) => {
     const line = left - 4 - (position + 0.5) * column;
     const ends = [from, ...to].sort((a, b) => a - b);
     const ticks = ends.map((end) => `M${line} ${y(end)}H${laneX(end) - 8}`).join('');
     const last = ends.at(-1) ?? from;
-    parts.push(`<path class="bracket" d="M${line} ${y(ends[0] ?? from)}V${y(last)}${ticks}"/>`);
-  }
-  for (const { from, to, lane: position, change } of edges) {
+    return `<path class="bracket" d="M${line} ${y(ends[0] ?? from)}V${y(last)}${ticks}"/>`;
+  });
+}
+
+function drawEdges({ edges }: DrawnGraph, { x, y, laneX }: Positions): string[] {
+  return edges.map(({ from, to, lane: position, change }) => {
     const [start, end] = [laneX(from), laneX(to)];
     const middle = x(position);
     const path =
       to <= from || to === from + 1
         ? `M${start} ${y(from)}L${end} ${y(to)}`
         : `M${start} ${y(from)}L${middle} ${y(from + 1)}V${y(to - 1)}L${end} ${y(to)}`;
-    parts.push(`<path class="edge${change === undefined ? '' : ` ${change}`}" d="${path}"/>`);
-  }
+    return `<path class="edge${change === undefined ? '' : ` ${change}`}" d="${path}"/>`;
+  });
+}
+
+/** Draws a curve for each step of the upgrade path whose bundles are in the graph. */
+function drawSteps({ rows, steps = [] }: DrawnGraph, { y, laneX }: Positions): string[] {
   const places = new Map(rows.map(({ name }, index) => [name, index]));
-  const onPath = new Set(steps.flatMap(({ from, to }) => [from, to]));
-  for (const { from, to } of steps) {
+  return steps.flatMap(({ from, to }) => {
     const [start, end] = [places.get(from), places.get(to)];
-    if (start === undefined || end === undefined) continue;
+    if (start === undefined || end === undefined) return [];
     const bend = Math.max(2, Math.min(laneX(start), laneX(end)) - Math.min(40, 6 + (start - end) * 4));
     const curve = `C${bend} ${y(start)} ${bend} ${y(end)} ${laneX(end)} ${y(end)}`;
-    parts.push(`<path class="step" d="M${laneX(start)} ${y(start)}${curve}"/>`);
-  }
+    return [`<path class="step" d="M${laneX(start)} ${y(start)}${curve}"/>`];
+  });
+}
+
+/** Draws the sign and the text of each bundle; `width` is that of the longest row. */
+function drawRows(
+  { rows, lanes, channels, steps = [] }: DrawnGraph,
+  { left, y, laneX }: Positions,
+): { parts: string[]; width: number } {
+  const onPath = new Set(steps.flatMap(({ from, to }) => [from, to]));
   const textX = left + lanes * lane + 8;
+  const parts: string[] = [];
   let width = 0;
-  for (const [index, { name, marks, skips, skipRange, channels: inChannels = [] }] of rows.entries()) {
+  for (const [index, graphRow] of rows.entries()) {
+    const { name, marks } = graphRow;
     const sign =
       (['removed', 'deprecated', 'skipped'] as const).find((mark) => marks.includes(mark)) ?? 'bundle';
     parts.push(`<circle class="${sign}" cx="${laneX(index)}" cy="${y(index)}" r="5"/>`);
-    const note = shorten(
-      [
-        ...marks.flatMap((mark) => markWords[mark] ?? []),
-        ...(skips > 0 ? [`skips ${skips}`] : []),
-        ...(skipRange === '' ? [] : [`skipRange ${skipRange}`]),
-        ...(inChannels.length === 0
-          ? []
-          : [`in ${inChannels.map((channel) => channels[channel]).join(' and ')}`]),
-      ].join(', '),
-    );
+    const note = describeRow(graphRow, channels);
     const shown = shorten(name);
     const more = note === '' ? '' : `  <tspan class="more">${escapeXml(note)}</tspan>`;
     const kind = marks.includes('removed') ? 'removed' : onPath.has(name) ? 'on-path' : '';
@@ -145,11 +174,19 @@ function drawGraph(
     parts.push(`<text ${attributes} xml:space="preserve">${escapeXml(shown)}${more}</text>`);
     width = Math.max(width, textX + (shown.length + note.length + 3) * characterWidth);
   }
-  return {
-    text: parts.map((part) => `  ${part}\n`).join(''),
-    width: width + margin,
-    height: rows.length * row,
-  };
+  return { parts, width };
+}
+
+/** Returns what a row says beside the name of its bundle: marks, skips, skip range and channels. */
+function describeRow(
+  { marks, skips, skipRange, channels: inChannels = [] }: DrawnGraph['rows'][number],
+  channels: readonly string[],
+): string {
+  const notes = marks.flatMap((mark) => markWords[mark] ?? []);
+  if (skips > 0) notes.push(`skips ${skips}`);
+  if (skipRange !== '') notes.push(`skipRange ${skipRange}`);
+  if (inChannels.length > 0) notes.push(`in ${inChannels.map((channel) => channels[channel]).join(' and ')}`);
+  return shorten(notes.join(', '));
 }
 
 function shorten(text: string): string {

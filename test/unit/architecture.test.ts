@@ -256,20 +256,6 @@ oci/transport/transport-retry.ts withRetry
 oci/transport/transport.ts createHttpTransport
 oci/transport/transport.ts send
 solve/upgrade/prepare-namespace.ts prepareNamespace
-view/graph-drawing.ts drawGraph
-view/page/edit/edit-result.tsx Result
-view/page/edit/edit-view.tsx EditView
-view/page/edit/package-choice.tsx PickedPackage
-view/page/edit/version-choice.tsx VersionChoice
-view/page/images-view.tsx ImagesView
-view/page/package/bundle-panel.tsx BundlePanel
-view/page/package/channel-drawing.tsx Drawing
-view/page/package/channel-graph.tsx ChannelGraphView
-view/page/package/channel-graph.tsx callback
-view/page/package/package-view.tsx Channel
-view/page/package/package-view.tsx PackageHeader
-view/page/package/package-view.tsx PackageView
-view/page/problems-view.tsx ProblemsView
 `
   .trim()
   .split('\n');

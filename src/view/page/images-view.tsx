@@ -14,7 +14,6 @@ export function ImagesView({ catalog, route }: { catalog: CatalogOverview; route
   const { value, error } = useResponse<SearchIndex>('api/index');
   const { package: name, scope } = route;
   const matches = useFoundPackages(catalog, route);
-  const [limit, setLimit] = useState(firstImages);
   const images = useMemo(() => {
     if (value === undefined) return [];
     const heads = new Map(
@@ -50,6 +49,16 @@ export function ImagesView({ catalog, route }: { catalog: CatalogOverview; route
         </span>
       </div>
       {images.length === 0 && <p class="note">No images.</p>}
+      <ImageRows images={images} />
+    </>
+  );
+}
+
+/** Images with the bundles that need them; the first ones at first. */
+function ImageRows({ images }: { images: SelectionImages['images'] }) {
+  const [limit, setLimit] = useState(firstImages);
+  return (
+    <>
       <ul class="rows">
         {images.slice(0, limit).map(({ image, bundles }) => (
           <li key={image}>

@@ -5,11 +5,41 @@ import { Choice, MoreButton, PageHeading, ProblemList, Waiting, formatCount } fr
 import { type ProblemsRoute, go } from './route.js';
 
 /** Findings of all checks, with filters. */
-export function ProblemsView(props: { route: ProblemsRoute; isChecking: boolean }) {
-  const {
-    route: { package: name, severity, check },
-    isChecking,
-  } = props;
+export function ProblemsView({ route, isChecking }: { route: ProblemsRoute; isChecking: boolean }) {
+  const { window, error, problems, showMore } = useProblems(route, isChecking);
+  return (
+    <>
+      <div class="heading">
+        <PageHeading title="Problems" />
+        <p class="sums" role="status">
+          {window?.severities.map((item) => formatCount(item.count, item.severity)).join(' · ')}
+          {isChecking && ' · more checks are running'}
+        </p>
+        <ProblemFilters route={route} window={window} />
+      </div>
+      <ProblemList problems={problems} showPackage />
+      {window === undefined ? (
+        <Waiting error={error} />
+      ) : window.total === 0 ? (
+        <p class="note good">No problems found.</p>
+      ) : (
+        problems.length < window.total &&
+        problems.length > 0 && <MoreButton shown={problems.length} total={window.total} onClick={showMore} />
+      )}
+    </>
+  );
+}
+
+/** Requests the problems that match the filters, one window after the other; the list grows with each. */
+function useProblems(
+  { package: name, severity, check }: ProblemsRoute,
+  isChecking: boolean,
+): {
+  window: ProblemWindow | undefined;
+  error: string | undefined;
+  problems: LocatedProblem[];
+  showMore: () => void;
+} {
   const [shown, setShown] = useState<{ filter: string; problems: LocatedProblem[] }>({
     filter: '',
     problems: [],
@@ -28,53 +58,39 @@ export function ProblemsView(props: { route: ProblemsRoute; isChecking: boolean 
     }));
   }, [value, filter, from]);
   const problems = shown.filter === filter ? shown.problems : [];
-  const change = (next: Partial<ProblemsRoute>): void =>
-    go({ view: 'problems', package: name, severity, check, ...next }, 'replace');
-  const { checks = [], packages = [] } = value ?? {};
+  return { window: value, error, problems, showMore: () => setFrom(problems.length) };
+}
+
+/** Choices of severity, check and package. */
+function ProblemFilters({ route, window }: { route: ProblemsRoute; window: ProblemWindow | undefined }) {
+  const { checks = [], packages = [] } = window ?? {};
+  const change = (next: Partial<ProblemsRoute>): void => go({ ...route, ...next }, 'replace');
   return (
     <>
-      <div class="heading">
-        <PageHeading title="Problems" />
-        <p class="sums" role="status">
-          {value?.severities.map((item) => formatCount(item.count, item.severity)).join(' · ')}
-          {isChecking && ' · more checks are running'}
-        </p>
-        <Choice
-          label="Severity"
-          all="all"
-          options={['error', 'warning', 'notice'].map((value) => ({ value, label: `${value}s` }))}
-          value={severity}
-          onChange={(next) => change({ severity: next })}
-        />
-        <Choice
-          label="Check"
-          all="all"
-          options={checks.map((item) => ({
-            value: item.name,
-            label: `${item.name} (${item.count.toLocaleString('en')})`,
-          }))}
-          value={check}
-          onChange={(next) => change({ check: next })}
-        />
-        <Choice
-          label="Package"
-          all="all"
-          options={packages.map((text) => ({ value: text, label: text }))}
-          value={name}
-          onChange={(next) => change({ package: next })}
-        />
-      </div>
-      <ProblemList problems={problems} showPackage />
-      {value === undefined ? (
-        <Waiting error={error} />
-      ) : value.total === 0 ? (
-        <p class="note good">No problems found.</p>
-      ) : (
-        problems.length < value.total &&
-        problems.length > 0 && (
-          <MoreButton shown={problems.length} total={value.total} onClick={() => setFrom(problems.length)} />
-        )
-      )}
+      <Choice
+        label="Severity"
+        all="all"
+        options={['error', 'warning', 'notice'].map((value) => ({ value, label: `${value}s` }))}
+        value={route.severity}
+        onChange={(severity) => change({ severity })}
+      />
+      <Choice
+        label="Check"
+        all="all"
+        options={checks.map((item) => ({
+          value: item.name,
+          label: `${item.name} (${item.count.toLocaleString('en')})`,
+        }))}
+        value={route.check}
+        onChange={(check) => change({ check })}
+      />
+      <Choice
+        label="Package"
+        all="all"
+        options={packages.map((text) => ({ value: text, label: text }))}
+        value={route.package}
+        onChange={(name) => change({ package: name })}
+      />
     </>
   );
 }

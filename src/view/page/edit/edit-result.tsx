@@ -11,8 +11,7 @@ import { CopyButton, ImageButtons, Lines, Part, formatCount } from '../parts.js'
 import { describeError } from '../requests.js';
 import { post, usePosted } from './post.js';
 
-/** Contents of a selection, with buttons that write and copy its document. */
-export function Result(props: {
+interface ResultProps {
   plan: SelectionSummary;
   request: SelectionRequest;
   file: string;
@@ -20,33 +19,15 @@ export function Result(props: {
   onAdd: (name: string) => void;
   /** Called after each attempt to write. */
   onWrite: () => void;
-}) {
-  const { plan, request, file, canWrite, onAdd, onWrite } = props;
-  const [written, setWritten] = useState<{ text: string; isError: boolean }>();
-  const write = async (): Promise<void> => {
-    const body: SelectionWrite = { ...request, fileDigest: plan.fileDigest };
-    try {
-      const { file: name, bytes } = await post<WrittenFile>('api/edit/write', body);
-      setWritten({ text: `Written: ${name}, ${formatCount(bytes, 'byte')}`, isError: false });
-    } catch (error) {
-      setWritten({ text: describeError(error), isError: true });
-    }
-    onWrite();
-  };
+}
+
+/** Contents of a selection, with buttons that write and copy its document. */
+export function Result(props: ResultProps) {
+  const { plan, request, onAdd } = props;
   return (
     <>
       <h2 class="unseen">Selected content</h2>
-      <p>
-        <button type="button" disabled={!canWrite} onClick={() => void write()}>
-          {plan.fileDigest !== '' ? `Overwrite ${file}` : `Write ${file}`}
-        </button>{' '}
-        <CopyButton label="Copy" name="Copy the document" text={() => plan.text} />
-      </p>
-      {written !== undefined && (
-        <p class={`note ${written.isError ? 'error' : 'good'}`} role={written.isError ? 'alert' : 'status'}>
-          {written.text}
-        </p>
-      )}
+      <Writing {...props} />
       <Images request={request} images={plan.images} />
       <Bytes request={request} images={plan.images} />
       {plan.unmet.length > 0 && (
@@ -59,31 +40,7 @@ export function Result(props: {
           ))}
         </Part>
       )}
-      {plan.packages.length > 0 && (
-        <Part title="Upgrades">
-          <ul class="apis">
-            {plan.packages.flatMap(({ name, channels }) =>
-              channels.map((channel) => (
-                <li key={`${name}/${channel.name}`}>
-                  <strong>{name}</strong> {channel.name} <span class="id">{channel.head}</span>{' '}
-                  <small>{formatCount(channel.entries, 'bundle')} kept</small>
-                  <p>
-                    {channel.strandedCount === 0
-                      ? 'every version of the channel still upgrades to the head'
-                      : `${channel.upgradable} of ${channel.upgradable + channel.strandedCount} versions upgrade to the head`}
-                  </p>
-                  {channel.strandedCount > 0 && (
-                    <details>
-                      <summary>{formatCount(channel.strandedCount, 'version')} without an upgrade</summary>
-                      <Lines class="apis" lines={channel.stranded} />
-                    </details>
-                  )}
-                </li>
-              )),
-            )}
-          </ul>
-        </Part>
-      )}
+      <Upgrades plan={plan} />
       {plan.kept.length > 0 && (
         <Part title="Kept in addition">
           <Lines class="apis" lines={plan.kept.map(({ bundle, reason }) => `${bundle} ${reason}`)} />
@@ -98,6 +55,67 @@ export function Result(props: {
         <pre class="document">{plan.text}</pre>
       </Part>
     </>
+  );
+}
+
+/** Buttons that write and copy the document, and what the last attempt to write resulted in. */
+function Writing(props: Pick<ResultProps, 'plan' | 'request' | 'file' | 'canWrite' | 'onWrite'>) {
+  const { plan, request, file, canWrite, onWrite } = props;
+  const [written, setWritten] = useState<{ text: string; isError: boolean }>();
+  const write = async (): Promise<void> => {
+    const body: SelectionWrite = { ...request, fileDigest: plan.fileDigest };
+    try {
+      const { file: name, bytes } = await post<WrittenFile>('api/edit/write', body);
+      setWritten({ text: `Written: ${name}, ${formatCount(bytes, 'byte')}`, isError: false });
+    } catch (error) {
+      setWritten({ text: describeError(error), isError: true });
+    }
+    onWrite();
+  };
+  return (
+    <>
+      <p>
+        <button type="button" disabled={!canWrite} onClick={() => void write()}>
+          {plan.fileDigest !== '' ? `Overwrite ${file}` : `Write ${file}`}
+        </button>{' '}
+        <CopyButton label="Copy" name="Copy the document" text={() => plan.text} />
+      </p>
+      {written !== undefined && (
+        <p class={`note ${written.isError ? 'error' : 'good'}`} role={written.isError ? 'alert' : 'status'}>
+          {written.text}
+        </p>
+      )}
+    </>
+  );
+}
+
+/** What of each selected channel still upgrades to its head. */
+function Upgrades({ plan: { packages } }: { plan: SelectionSummary }) {
+  if (packages.length === 0) return null;
+  return (
+    <Part title="Upgrades">
+      <ul class="apis">
+        {packages.flatMap(({ name, channels }) =>
+          channels.map((channel) => (
+            <li key={`${name}/${channel.name}`}>
+              <strong>{name}</strong> {channel.name} <span class="id">{channel.head}</span>{' '}
+              <small>{formatCount(channel.entries, 'bundle')} kept</small>
+              <p>
+                {channel.strandedCount === 0
+                  ? 'every version of the channel still upgrades to the head'
+                  : `${channel.upgradable} of ${channel.upgradable + channel.strandedCount} versions upgrade to the head`}
+              </p>
+              {channel.strandedCount > 0 && (
+                <details>
+                  <summary>{formatCount(channel.strandedCount, 'version')} without an upgrade</summary>
+                  <Lines class="apis" lines={channel.stranded} />
+                </details>
+              )}
+            </li>
+          )),
+        )}
+      </ul>
+    </Part>
   );
 }
 

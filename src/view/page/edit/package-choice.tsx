@@ -1,5 +1,11 @@
 import { useState } from 'preact/hooks';
-import type { CatalogOverview, SelectionRequest, PackageDetails, SelectionPick } from '../../responses.js';
+import type {
+  CatalogOverview,
+  ChannelSummary,
+  PackageDetails,
+  SelectionPick,
+  SelectionRequest,
+} from '../../responses.js';
 import { toApiUrl, useResponse } from '../requests.js';
 import { Badge, Choice, formatCount } from '../parts.js';
 import { getPackageUrl } from '../route.js';
@@ -61,11 +67,6 @@ export function PickedPackage(props: {
   const { name, kind, picks, defaultChannel, onChange, onDefault } = props;
   const { value, error } = useResponse<PackageDetails>(toApiUrl('package', { package: name }));
   const channels = value?.channels ?? [];
-  const toggle = (channel: string, isSelected: boolean): void => {
-    const others = picks.filter((pick) => pick.channel !== undefined && pick.channel !== channel);
-    const next = isSelected ? [...others, { package: name, channel }] : others;
-    onChange(next.length === 0 ? [{ package: name }] : next);
-  };
   const whole = picks.find((pick) => pick.channel === undefined);
   return (
     <fieldset class="picked">
@@ -87,32 +88,7 @@ export function PickedPackage(props: {
           />
         </p>
       )}
-      <ul>
-        {channels.map(({ name: channel, isDefault, version }) => {
-          const pick = picks.find((request) => request.channel === channel);
-          return (
-            <li key={channel}>
-              <label>
-                <input
-                  type="checkbox"
-                  checked={pick !== undefined}
-                  onChange={(event) => toggle(channel, event.currentTarget.checked)}
-                />{' '}
-                {channel}
-              </label>{' '}
-              {isDefault && <Badge kind="default">default</Badge>} <span class="id">{version}</span>{' '}
-              {pick !== undefined && (
-                <VersionChoice
-                  channels={[channel]}
-                  pick={pick}
-                  kind={kind}
-                  onChange={(next) => onChange(picks.map((request) => (request === pick ? next : request)))}
-                />
-              )}
-            </li>
-          );
-        })}
-      </ul>
+      <ChannelChoice {...{ name, kind, picks, channels, onChange }} />
       {channels.length > 1 && (
         <Choice
           label="Default channel"
@@ -126,5 +102,49 @@ export function PickedPackage(props: {
         />
       )}
     </fieldset>
+  );
+}
+
+/** Channels of a selected package, with the versions of the selected ones. */
+function ChannelChoice(props: {
+  name: string;
+  kind: SelectionRequest['kind'];
+  picks: SelectionPick[];
+  channels: ChannelSummary[];
+  onChange: (picks: SelectionPick[]) => void;
+}) {
+  const { name, kind, picks, channels, onChange } = props;
+  const toggle = (channel: string, isSelected: boolean): void => {
+    const others = picks.filter((pick) => pick.channel !== undefined && pick.channel !== channel);
+    const next = isSelected ? [...others, { package: name, channel }] : others;
+    onChange(next.length === 0 ? [{ package: name }] : next);
+  };
+  return (
+    <ul>
+      {channels.map(({ name: channel, isDefault, version }) => {
+        const pick = picks.find((request) => request.channel === channel);
+        return (
+          <li key={channel}>
+            <label>
+              <input
+                type="checkbox"
+                checked={pick !== undefined}
+                onChange={(event) => toggle(channel, event.currentTarget.checked)}
+              />{' '}
+              {channel}
+            </label>{' '}
+            {isDefault && <Badge kind="default">default</Badge>} <span class="id">{version}</span>{' '}
+            {pick !== undefined && (
+              <VersionChoice
+                channels={[channel]}
+                pick={pick}
+                kind={kind}
+                onChange={(next) => onChange(picks.map((request) => (request === pick ? next : request)))}
+              />
+            )}
+          </li>
+        );
+      })}
+    </ul>
   );
 }

@@ -19,22 +19,11 @@ export function VersionChoice(props: {
     ...new Set(value?.rows.map(({ version }) => version).filter((version) => version !== '')),
   ];
   const options = versions.map((version) => ({ value: version, label: version }));
-  const { package: name, channel, minVersion = '', maxVersion = '' } = pick;
+  const { package: name, channel } = pick;
   const target = { package: name, ...(channel !== undefined && { channel }) };
   const label = [name, channel].filter(Boolean).join(' ');
-  const changeMode = (mode: string): void => {
-    const [newest = '', oldest = newest] = [versions[0], versions.at(-1)];
-    switch (mode as Mode) {
-      case 'default':
-        return onChange(target);
-      case 'range':
-        return onChange({ ...target, minVersion: oldest });
-      case 'single':
-        return onChange({ ...target, minVersion: newest, maxVersion: newest });
-      case 'list':
-        return onChange({ ...target, versions: [newest] });
-    }
-  };
+  const setBounds = (minVersion: string, maxVersion: string): void =>
+    onChange({ ...target, ...(minVersion && { minVersion }), ...(maxVersion && { maxVersion }) });
   const mode = parseMode(pick);
   return (
     <span class="bounds">
@@ -44,7 +33,7 @@ export function VersionChoice(props: {
           value={mode}
           disabled={versions.length === 0}
           aria-label={`Versions of ${label}`}
-          onChange={(event) => changeMode(event.currentTarget.value)}
+          onChange={(event) => onChange(changeMode(target, event.currentTarget.value as Mode, versions))}
         >
           <option value="default">{kind === 'imageset' ? 'channel head' : 'all'}</option>
           <option value="range">range</option>
@@ -52,35 +41,8 @@ export function VersionChoice(props: {
           {(kind === 'filter' || mode === 'list') && <option value="list">list</option>}
         </select>
       </label>
-      {mode === 'range' && (
-        <>
-          <Choice
-            label="From"
-            name={`From version of ${label}`}
-            all="–"
-            options={options}
-            value={minVersion}
-            onChange={(version) => onChange(withBounds(target, version, maxVersion))}
-          />
-          <Choice
-            label="to"
-            name={`to version of ${label}`}
-            all="–"
-            options={options}
-            value={maxVersion}
-            onChange={(version) => onChange(withBounds(target, minVersion, version))}
-          />
-        </>
-      )}
-      {mode === 'single' && (
-        <Choice
-          label=""
-          name={`Version of ${label}`}
-          all={undefined}
-          options={options}
-          value={minVersion}
-          onChange={(version) => onChange(withBounds(target, version, version))}
-        />
+      {(mode === 'range' || mode === 'single') && (
+        <VersionBounds {...{ mode, label, options, pick }} onChange={setBounds} />
       )}
       {mode === 'list' && (
         <VersionList
@@ -94,14 +56,68 @@ export function VersionChoice(props: {
   );
 }
 
+/** Returns the pick of a mode, with the newest or all versions at first; `versions` are sorted, newest first. */
+function changeMode(target: SelectionPick, mode: Mode, versions: readonly string[]): SelectionPick {
+  const [newest = '', oldest = newest] = [versions[0], versions.at(-1)];
+  switch (mode) {
+    case 'default':
+      return target;
+    case 'range':
+      return { ...target, minVersion: oldest };
+    case 'single':
+      return { ...target, minVersion: newest, maxVersion: newest };
+    case 'list':
+      return { ...target, versions: [newest] };
+  }
+}
+
 function parseMode({ minVersion, maxVersion, versions }: SelectionPick): Mode {
   if (versions !== undefined) return 'list';
   if (minVersion === undefined && maxVersion === undefined) return 'default';
   return minVersion === maxVersion ? 'single' : 'range';
 }
 
-function withBounds(target: SelectionPick, minVersion: string, maxVersion: string): SelectionPick {
-  return { ...target, ...(minVersion && { minVersion }), ...(maxVersion && { maxVersion }) };
+/** Choices of the first and last version of a range, or of a single one. */
+function VersionBounds(props: {
+  mode: 'range' | 'single';
+  label: string;
+  options: { value: string; label: string }[];
+  pick: SelectionPick;
+  onChange: (minVersion: string, maxVersion: string) => void;
+}) {
+  const { mode, label, options, onChange } = props;
+  const { minVersion = '', maxVersion = '' } = props.pick;
+  if (mode === 'single')
+    return (
+      <Choice
+        label=""
+        name={`Version of ${label}`}
+        all={undefined}
+        options={options}
+        value={minVersion}
+        onChange={(version) => onChange(version, version)}
+      />
+    );
+  return (
+    <>
+      <Choice
+        label="From"
+        name={`From version of ${label}`}
+        all="–"
+        options={options}
+        value={minVersion}
+        onChange={(version) => onChange(version, maxVersion)}
+      />
+      <Choice
+        label="to"
+        name={`to version of ${label}`}
+        all="–"
+        options={options}
+        value={maxVersion}
+        onChange={(version) => onChange(minVersion, version)}
+      />
+    </>
+  );
 }
 
 function VersionList(props: {

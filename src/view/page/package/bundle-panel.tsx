@@ -31,15 +31,7 @@ export function BundlePanel(props: {
       <h2 ref={heading} tabIndex={-1}>
         {bundle.name}
       </h2>
-      <p class="sums">
-        {bundle.version !== '' && <span class="version">{bundle.version}</span>}
-        {bundle.displayName !== '' && <span>{bundle.displayName}</span>}
-        {bundle.provider !== '' && (
-          <span>
-            by <bdi>{bundle.provider}</bdi>
-          </span>
-        )}
-      </p>
+      <Origin bundle={bundle} />
       <SupportLine lifecycle={lifecycle} version={bundle.version} />
       {bundle.summary !== '' && <p>{bundle.summary}</p>}
       {deprecation !== undefined && (
@@ -53,18 +45,7 @@ export function BundlePanel(props: {
       <Apis title="Provided APIs" apis={bundle.provided} />
       <Apis title="Required APIs" apis={bundle.required} />
       <Requirements bundle={bundle} />
-      {bundle.installModes.length > 0 && (
-        <Part title="Install modes">
-          <ul class="modes">
-            {bundle.installModes.map(({ type, isSupported }, index) => (
-              <li key={index} class={isSupported ? 'yes' : 'no'}>
-                <span aria-hidden="true">{isSupported ? '✓' : '✗'}</span> {type}
-                <span class="unseen">{isSupported ? ' supported' : ' not supported'}</span>
-              </li>
-            ))}
-          </ul>
-        </Part>
-      )}
+      <InstallModes bundle={bundle} />
       <Images bundle={bundle} />
       <Permissions bundle={bundle} />
       <About bundle={bundle} />
@@ -74,6 +55,37 @@ export function BundlePanel(props: {
         </Fold>
       )}
     </div>
+  );
+}
+
+/** Version, display name and provider. */
+function Origin({ bundle: { version, displayName, provider } }: { bundle: BundleDetails }) {
+  return (
+    <p class="sums">
+      {version !== '' && <span class="version">{version}</span>}
+      {displayName !== '' && <span>{displayName}</span>}
+      {provider !== '' && (
+        <span>
+          by <bdi>{provider}</bdi>
+        </span>
+      )}
+    </p>
+  );
+}
+
+function InstallModes({ bundle: { installModes } }: { bundle: BundleDetails }) {
+  if (installModes.length === 0) return null;
+  return (
+    <Part title="Install modes">
+      <ul class="modes">
+        {installModes.map(({ type, isSupported }, index) => (
+          <li key={index} class={isSupported ? 'yes' : 'no'}>
+            <span aria-hidden="true">{isSupported ? '✓' : '✗'}</span> {type}
+            <span class="unseen">{isSupported ? ' supported' : ' not supported'}</span>
+          </li>
+        ))}
+      </ul>
+    </Part>
   );
 }
 
@@ -137,7 +149,7 @@ function Names(props: { package: string; channel: string; names: string[]; absen
       ))}
       {names.length > shown.length && (
         <li>
-          <button type="button" class="quiet" onClick={() => setWhole(true)}>
+          <button type="button" class="quiet more" onClick={() => setWhole(true)}>
             {names.length - shown.length} more
           </button>
         </li>

@@ -76,8 +76,7 @@ function nodeSize(row: number): number {
   return Math.min(Math.max(row / 6, 1.5), 5.5);
 }
 
-/** Lines and signs beside the rows from `first` to before `last`. */
-export function Drawing(props: {
+interface DrawingProps {
   channel: ShownLayout;
   geometry: Geometry;
   first: number;
@@ -85,43 +84,83 @@ export function Drawing(props: {
   selected: number;
   place: BundlePlace | undefined;
   path: UpgradePath | undefined;
-}) {
-  const { channel, geometry, first, last, selected, place, path } = props;
-  const { rows, edges } = channel;
+}
+
+/** Lines and signs beside the rows from `first` to before `last`. */
+export function Drawing(props: DrawingProps) {
+  const { channel, geometry, path } = props;
   const { row, width } = geometry;
-  const size = nodeSize(row);
-  const isSeen = (from: number, to: number): boolean =>
-    Math.min(from, to) < last && Math.max(from, to) >= first;
-  const isHot = ({ from, to }: GraphEdge): boolean => from === selected || to === selected;
-  const seenEdges = edges.filter(({ from, to }) => isSeen(from, to));
-  const isHotBracket = ({ from, to }: SkipBracket): boolean => from === selected || to.includes(selected);
-  const seenBrackets = withSelected(channel, selected, place).filter(
+  return (
+    <svg class="drawing" width={width} height={channel.rows.length * row} aria-hidden="true">
+      <Brackets {...props} />
+      <Edges {...props} />
+      <PathDrawing path={path} channel={channel} geometry={geometry} />
+      <Nodes {...props} />
+    </svg>
+  );
+}
+
+/** Reports whether a line between two rows crosses the drawn ones. */
+function isSeen({ first, last }: DrawingProps, from: number, to: number): boolean {
+  return Math.min(from, to) < last && Math.max(from, to) >= first;
+}
+
+/** Lines beside the rows, from bundles to those that they skip; those of the selected bundle above the others. */
+function Brackets(props: DrawingProps) {
+  const { channel, geometry, first, last, selected, place } = props;
+  const { row } = geometry;
+  const isHot = ({ from, to }: SkipBracket): boolean => from === selected || to.includes(selected);
+  const seen = withSelected(channel, selected, place).filter(
     (bracket) =>
-      isSeen(Math.min(bracket.from, bracket.to[0] ?? 0), Math.max(bracket.from, bracket.to.at(-1) ?? 0)) &&
-      (row >= minBrackets || isHotBracket(bracket)),
+      isSeen(
+        props,
+        Math.min(bracket.from, bracket.to[0] ?? 0),
+        Math.max(bracket.from, bracket.to.at(-1) ?? 0),
+      ) &&
+      (row >= minBrackets || isHot(bracket)),
   );
   return (
-    <svg class="drawing" width={width} height={rows.length * row} aria-hidden="true">
-      {seenBrackets
-        .sort((a, b) => Number(isHotBracket(a)) - Number(isHotBracket(b)))
+    <>
+      {seen
+        .sort((a, b) => Number(isHot(a)) - Number(isHot(b)))
         .map((bracket) => (
           <path
             key={`b${bracket.from}`}
-            class={`bracket${isHotBracket(bracket) ? ' hot' : ''}`}
-            d={toBracketPath(bracket, rows, geometry, { size, first, last })}
+            class={`bracket${isHot(bracket) ? ' hot' : ''}`}
+            d={toBracketPath(bracket, channel.rows, geometry, { size: nodeSize(row), first, last })}
           />
         ))}
-      {seenEdges
+    </>
+  );
+}
+
+/** Lines from bundles to those that they replace; those of the selected bundle above the others. */
+function Edges(props: DrawingProps) {
+  const { channel, geometry, selected } = props;
+  const isHot = ({ from, to }: GraphEdge): boolean => from === selected || to === selected;
+  const seen = channel.edges.filter(({ from, to }) => isSeen(props, from, to));
+  return (
+    <>
+      {seen
         .sort((a, b) => Number(isHot(a)) - Number(isHot(b)))
         .map((edge) => (
           <path
             key={`e${edge.from}-${edge.to}`}
             class={`edge ${edge.change ?? ''}${isHot(edge) ? ' hot' : ''}${edge.to <= edge.from ? ' circular' : ''}`}
-            d={toEdgePath(edge, rows, geometry)}
+            d={toEdgePath(edge, channel.rows, geometry)}
           />
         ))}
-      <PathDrawing path={path} channel={channel} geometry={geometry} />
-      {rows.slice(first, last).map((graph, index) => {
+    </>
+  );
+}
+
+/** Signs of bundles and groups. */
+function Nodes({ channel, geometry, first, last, selected }: DrawingProps) {
+  const { row } = geometry;
+  const size = nodeSize(row);
+  return (
+    <>
+      {channel.rows.slice(first, last).map((graph, index) => {
         const [x, y] = [geometry.x(graph.lane), geometry.y(first + index)];
         if (graph.group?.isExpanded === true) return null;
         const isDangling = graph.replaces !== '' && graph.older === undefined;
@@ -137,7 +176,7 @@ export function Drawing(props: {
           </g>
         );
       })}
-    </svg>
+    </>
   );
 }
 

@@ -30,33 +30,15 @@ import {
 } from '../parts.js';
 import { type PackageRoute, getUrl, getPackageUrl, allPackages, go } from '../route.js';
 
+/** Problems of a package that its page shows. */
+const maxFindings = 8;
+
 /** Package with its channels, the graph of a channel, and the details of a bundle. */
 export function PackageView({ route, catalog }: { route: PackageRoute; catalog: CatalogOverview }) {
-  const { package: name } = route;
-  const { value, error, isUnreachable } = useResponse<PackageDetails>(toApiUrl('package', { package: name }));
-  // By default, select the head of the channel.
-  const bundle =
-    route.bundle ||
-    (value?.channels.find((channelSummary) => channelSummary.name === route.channel) ?? value?.channels[0])
-      ?.head ||
-    '';
-  const details = useResponse<BundleDetails>(
-    bundle === '' ? undefined : toApiUrl('bundle', { package: name, bundle }),
-  );
-  const channel = findChannel(route, value, details);
-  const isCompared = catalog.comparedWith !== undefined && route.compare !== 'no';
-  const shown = channel === undefined ? [] : [channel, ...route.beside.filter((text) => text !== channel)];
-  const compare = isCompared ? 'yes' : '';
-  const graph = useResponse<ChannelLayout>(
-    channel === undefined ? undefined : toApiUrl('channel', { package: name, channel: shown, compare }),
-  );
-  const hasPath = channel !== undefined && route.from !== '' && route.to !== '';
-  const path = useResponse<UpgradePath>(
-    hasPath ? toApiUrl('path', { package: name, channel: shown, from: route.from, to: route.to }) : undefined,
-  );
+  const { value, error, isUnreachable, bundle, details, channel, graph, path } = usePackage(route, catalog);
   if (value === undefined) {
     const isMissing = error !== undefined && isUnreachable !== true;
-    return isMissing ? <Missing error={error} search={name} /> : <Waiting error={error} />;
+    return isMissing ? <Missing error={error} search={route.package} /> : <Waiting error={error} />;
   }
   return (
     <>
@@ -104,6 +86,33 @@ export function PackageView({ route, catalog }: { route: PackageRoute; catalog: 
   );
 }
 
+/** Requests the package of a route, its bundle, the graph of its channel, and the upgrade path between two bundles. */
+function usePackage(route: PackageRoute, { comparedWith }: CatalogOverview) {
+  const { package: name, from, to } = route;
+  const summary = useResponse<PackageDetails>(toApiUrl('package', { package: name }));
+  const { value } = summary;
+  // By default, select the head of the channel.
+  const bundle =
+    route.bundle ||
+    (value?.channels.find((channelSummary) => channelSummary.name === route.channel) ?? value?.channels[0])
+      ?.head ||
+    '';
+  const details = useResponse<BundleDetails>(
+    bundle === '' ? undefined : toApiUrl('bundle', { package: name, bundle }),
+  );
+  const channel = findChannel(route, value, details);
+  const shown = channel === undefined ? [] : [channel, ...route.beside.filter((text) => text !== channel)];
+  const compare = comparedWith !== undefined && route.compare !== 'no' ? 'yes' : '';
+  const graph = useResponse<ChannelLayout>(
+    channel === undefined ? undefined : toApiUrl('channel', { package: name, channel: shown, compare }),
+  );
+  const hasPath = channel !== undefined && from !== '' && to !== '';
+  const path = useResponse<UpgradePath>(
+    hasPath ? toApiUrl('path', { package: name, channel: shown, from, to }) : undefined,
+  );
+  return { ...summary, bundle, details, channel, graph, path };
+}
+
 /** Returns the channel of the route; else one that contains the bundle of the route; else the first. */
 function findChannel(
   { channel, bundle }: { channel: string; bundle: string },
@@ -120,53 +129,17 @@ function findChannel(
 
 function PackageHeader(props: { package: PackageDetails; run: string; isChecking: boolean }) {
   const { package: details, run, isChecking } = props;
-  const { name, displayName, provider, description, deprecation, isDefined, problems, problemCount } =
-    details;
+  const { name, displayName, description, deprecation, lifecycle } = details;
   return (
     <>
-      <div class="package-heading">
-        <PackageIconView name={name} hasIcon={details.hasIcon} run={run} />
-        <div>
-          <PageHeading title={displayName || name} />
-          <p class="sums">
-            <span class="id">{name}</span>
-            {provider !== '' && (
-              <span>
-                by <bdi>{provider}</bdi>
-              </span>
-            )}
-            <span>{formatCount(details.bundles, 'bundle')}</span>
-            <a href={getUrl({ ...allPackages, view: 'images', package: name, scope: 'all' })}>Images</a>
-            {deprecation !== undefined && <Badge kind="deprecated">deprecated</Badge>}
-            {!isDefined && <Badge kind="error">no olm.package blob</Badge>}
-          </p>
-        </div>
-      </div>
+      <PackageTitle details={details} run={run} />
       {deprecation !== undefined && (
         <p class="note warning">
           <strong>The package is deprecated.</strong> <bdi>{deprecation}</bdi>
         </p>
       )}
-      {problemCount === 0 ? (
-        <p class="fold none" role="status">
-          {isChecking ? 'Checking…' : 'No findings'}
-        </p>
-      ) : (
-        <Fold
-          title={formatCount(problemCount, 'finding')}
-          badge={problems.some(({ severity }) => severity === 'error') && <Badge kind="error">errors</Badge>}
-        >
-          <ProblemList problems={problems.slice(0, 8)} showPackage />
-          {problemCount > 8 && (
-            <p class="links">
-              <a href={getUrl({ view: 'problems', package: name, severity: '', check: '' })}>
-                All {formatCount(problemCount, 'finding')}
-              </a>
-            </p>
-          )}
-        </Fold>
-      )}
-      <LifecycleFold lifecycle={details.lifecycle} />
+      <Findings details={details} isChecking={isChecking} />
+      <LifecycleFold lifecycle={lifecycle} />
       {description !== '' && (
         <Fold
           title={
@@ -179,6 +152,57 @@ function PackageHeader(props: { package: PackageDetails; run: string; isChecking
         </Fold>
       )}
     </>
+  );
+}
+
+function PackageTitle({ details, run }: { details: PackageDetails; run: string }) {
+  const { name, displayName, provider, hasIcon, bundles, deprecation, isDefined } = details;
+  return (
+    <div class="package-heading">
+      <PackageIconView name={name} hasIcon={hasIcon} run={run} />
+      <div>
+        <PageHeading title={displayName || name} />
+        <p class="sums">
+          <span class="id">{name}</span>
+          {provider !== '' && (
+            <span>
+              by <bdi>{provider}</bdi>
+            </span>
+          )}
+          <span>{formatCount(bundles, 'bundle')}</span>
+          <a href={getUrl({ ...allPackages, view: 'images', package: name, scope: 'all' })}>Images</a>
+          {deprecation !== undefined && <Badge kind="deprecated">deprecated</Badge>}
+          {!isDefined && <Badge kind="error">no olm.package blob</Badge>}
+        </p>
+      </div>
+    </div>
+  );
+}
+
+/** The first problems of a package, with a link to all. */
+function Findings({ details, isChecking }: { details: PackageDetails; isChecking: boolean }) {
+  const { name, problems, problemCount } = details;
+  if (problemCount === 0)
+    return (
+      <p class="fold none" role="status">
+        {isChecking ? 'Checking…' : 'No findings'}
+      </p>
+    );
+  const hasErrors = problems.some(({ severity }) => severity === 'error');
+  return (
+    <Fold
+      title={formatCount(problemCount, 'finding')}
+      badge={hasErrors && <Badge kind="error">errors</Badge>}
+    >
+      <ProblemList problems={problems.slice(0, maxFindings)} showPackage />
+      {problemCount > maxFindings && (
+        <p class="links">
+          <a href={getUrl({ view: 'problems', package: name, severity: '', check: '' })}>
+            All {formatCount(problemCount, 'finding')}
+          </a>
+        </p>
+      )}
+    </Fold>
   );
 }
 
@@ -228,6 +252,8 @@ function BesideSwitch({ route, channel }: { route: PackageRoute; channel: string
   );
 }
 
+type ChannelForm = 'graph' | 'table';
+
 function Channel(props: {
   channel: ChannelLayout;
   route: PackageRoute;
@@ -238,47 +264,16 @@ function Channel(props: {
   problems: LocatedProblem[];
 }) {
   const { channel, route, path, comparedWith, bundle, details, problems } = props;
-  const [form, setForm] = useState<'graph' | 'table'>('graph');
+  const [form, setForm] = useState<ChannelForm>('graph');
   const place = details?.places.find((bundlePlace) => bundlePlace.channel === channel.channel);
-  const file = [channel.package, ...channel.channels].join('-');
   return (
     <>
       <div class="channel-heading">
         <h2>{channel.channels.join(' + ')}</h2>
         <p class="sums">{formatCount(channel.rows.length, 'bundle')}</p>
-        {comparedWith !== undefined && (
-          <label class="filter">
-            <input
-              type="checkbox"
-              checked={route.compare !== 'no'}
-              onChange={(event) =>
-                go({ ...route, compare: event.currentTarget.checked ? '' : 'no' }, 'replace')
-              }
-            />{' '}
-            Compare
-          </label>
-        )}
-        <span class="saves">
-          <SaveButton
-            label="Save SVG"
-            file={`${file}.svg`}
-            type="image/svg+xml"
-            text={() => [...drawGraphs([{ ...channel, steps: path.value?.steps ?? [] }])].join('')}
-          />
-          <SaveButton
-            label="Save JSON"
-            file={`${file}.json`}
-            type="application/json"
-            text={() => `${JSON.stringify(channel, null, 2)}\n`}
-          />
-        </span>
-        <div class="choice" role="group" aria-label="Show the channel as">
-          {(['graph', 'table'] as const).map((item) => (
-            <button key={item} type="button" aria-pressed={form === item} onClick={() => setForm(item)}>
-              {item === 'graph' ? 'Graph' : 'Table'}
-            </button>
-          ))}
-        </div>
+        {comparedWith !== undefined && <CompareSwitch route={route} />}
+        <SaveButtons channel={channel} path={path.value} />
+        <FormChoice form={form} onChange={setForm} />
       </div>
       {channel.deprecation !== undefined && (
         <p class="note warning">
@@ -305,5 +300,52 @@ function Channel(props: {
       )}
       {problems.length > 0 && <ProblemList problems={problems} />}
     </>
+  );
+}
+
+/** Switch that shows the differences from the compared catalog in the graph. */
+function CompareSwitch({ route }: { route: PackageRoute }) {
+  return (
+    <label class="filter">
+      <input
+        type="checkbox"
+        checked={route.compare !== 'no'}
+        onChange={(event) => go({ ...route, compare: event.currentTarget.checked ? '' : 'no' }, 'replace')}
+      />{' '}
+      Compare
+    </label>
+  );
+}
+
+/** Buttons that save the graph of a channel. */
+function SaveButtons({ channel, path }: { channel: ChannelLayout; path: UpgradePath | undefined }) {
+  const file = [channel.package, ...channel.channels].join('-');
+  return (
+    <span class="saves">
+      <SaveButton
+        label="Save SVG"
+        file={`${file}.svg`}
+        type="image/svg+xml"
+        text={() => [...drawGraphs([{ ...channel, steps: path?.steps ?? [] }])].join('')}
+      />
+      <SaveButton
+        label="Save JSON"
+        file={`${file}.json`}
+        type="application/json"
+        text={() => `${JSON.stringify(channel, null, 2)}\n`}
+      />
+    </span>
+  );
+}
+
+function FormChoice({ form, onChange }: { form: ChannelForm; onChange: (form: ChannelForm) => void }) {
+  return (
+    <div class="choice" role="group" aria-label="Show the channel as">
+      {(['graph', 'table'] as const).map((item) => (
+        <button key={item} type="button" aria-pressed={form === item} onClick={() => onChange(item)}>
+          {item === 'graph' ? 'Graph' : 'Table'}
+        </button>
+      ))}
+    </div>
   );
 }

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { DirectoryCatalog } from '../../catalog/catalog.js';
-import { findStranded } from '../../catalog/diff/breaking.js';
+import { findBreakingChanges } from '../../catalog/diff/breaking.js';
 import { collectFacts } from '../../catalog/facts.js';
 import {
   type Fragment,
@@ -14,6 +14,8 @@ import {
   requireValidIndex,
   writeDeprecations,
 } from '../../catalog/image/index-edit.js';
+import { createFault } from '../../core/diagnostic.js';
+import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { joinNames } from '../../core/suggest.js';
@@ -32,14 +34,14 @@ import { listDatabasePackages, removeFromDatabase } from './hidden-database.js';
 
 /** Fragments to add to an index image. */
 export interface AddFragmentsOptions extends EditCatalogImageOptions {
-  /** Packages from which bundles without an upgrade may be removed. */
+  /** Packages that may be removed, or from which bundles without an upgrade may be. */
   allowPruning?: readonly string[] | undefined;
 }
 
 /**
  * Adds the packages of fragments to an index image: each directory of a fragment replaces that of the index. All platforms
- * get the same catalog in one new layer. Nothing is written if the catalog would be invalid, or if installed bundles would
- * be stranded, unless `allowPruning` has their package. Throws OpmateError.
+ * get the same catalog in one new layer. Nothing is written if the catalog would be invalid, or if packages of replaced
+ * directories would be gone or installed bundles be stranded, unless `allowPruning` has their package. Throws OpmateError.
  */
 export async function addFragmentsToImage(
   index: string,
@@ -66,20 +68,45 @@ export async function addFragmentsToImage(
     }
     for (const fragment of opened) await addFragment(tree, fragment);
     const valid = await requireValidIndex(tree, session);
-    const allowed = new Set(options.allowPruning);
-    const wanted = new Set([...packages].filter((name) => !allowed.has(name)));
-    const stranded = new Set(findStranded(before, valid.facts, wanted).map(({ bundle = '' }) => bundle));
-    if (stranded.size > 0) {
-      const names = joinNames([...stranded]);
-      throw new OpmateError('INVALID', `installed bundles would have no upgrade: ${names}`, {
-        subject: index,
-        hint: 'keep them, or allow pruning of their packages',
-      });
-    }
+    requireKept(index, before, valid.facts, new Set(options.allowPruning));
     const known = new Set(before.packages.map(({ name }) => name));
+    const left = new Set(valid.facts.packages.map(({ name }) => name));
+    for (const name of known) if (!left.has(name)) changes.push(`removed package ${name}`);
     for (const name of packages) changes.push(`${known.has(name) ? 'replaced' : 'added'} package ${name}`);
     return { changes, valid };
   });
+}
+
+/**
+ * Throws OpmateError if packages of replaced directories are gone, or bundles of theirs would be stranded, unless their
+ * package is allowed.
+ */
+function requireKept(
+  index: string,
+  before: CatalogFacts,
+  after: CatalogFacts,
+  allowed: ReadonlySet<string>,
+): void {
+  const wanted = new Set(before.packages.map(({ name }) => name).filter((name) => !allowed.has(name)));
+  const changes = findBreakingChanges(before, after, wanted);
+  const listNames = (code: string, key: 'package' | 'bundle'): string =>
+    joinNames([
+      ...new Set(changes.filter((change) => change.code === code).map((change) => change[key] ?? '')),
+    ]);
+  const [removed, stranded] = [
+    listNames('package-removed', 'package'),
+    listNames('bundle-stranded', 'bundle'),
+  ];
+  const problems = [
+    ...(removed === '' ? [] : [`packages would be removed: ${removed}`]),
+    ...(stranded === '' ? [] : [`installed bundles would have no upgrade: ${stranded}`]),
+  ];
+  if (problems.length === 0) return;
+  const hint = 'keep them, or add their packages to options.allowPruning';
+  throw new DiagnosticsError(
+    problems.map((problem) => createFault('pruned', problem, { subject: index, hint })),
+    { code: 'INVALID' },
+  );
 }
 
 /**

@@ -122,6 +122,10 @@ export async function writeEditedCache(
       const files = await updateOpmCache(catalog, before, { ...options, file });
       if (files !== undefined) return { files: byPath(files), previous: previous.files };
     }
+    if (valid !== undefined) {
+      const reason = 'the previous one has another format or is not of its catalog';
+      logger.log('info', `${tree.name}: whole cache written in the JSON format: ${reason}`);
+    }
     const files = await writeOpmCache(catalog, { ...options, file: path.join(directory, 'cache') });
     return { files: byPath(files), previous: undefined };
   });

@@ -70,15 +70,6 @@ export function findBreakingChanges(
   return changes;
 }
 
-/** Returns the bundles of packages that lose their way to a channel head. */
-export function findStranded(
-  before: CatalogFacts,
-  after: CatalogFacts,
-  packages: ReadonlySet<string>,
-): BreakingChange[] {
-  return findBreakingChanges(before, after, packages).filter(({ code }) => code === 'bundle-stranded');
-}
-
 type Add = (code: BreakingCode, problem: string, hint: string, place?: Partial<BreakingChange>) => void;
 
 function groupPackages({ packages, channels, bundles }: CatalogFacts): Map<string, PackageState> {

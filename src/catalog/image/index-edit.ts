@@ -89,6 +89,11 @@ export async function readFragment(
   for (const entry of entries) {
     const names = (byDirectory.get(entry.name) ?? []).map((item) => item.name);
     packages.set(entry.name, names);
+    if (names.length === 0 && entry.name !== deprecationsDirectory) {
+      const problem = `directory ${quoteGo(entry.name)} has no package`;
+      const hint = 'remove it, or add the catalog of the package';
+      logDiagnostic(options.logger, createWarning('directory-empty', problem, { subject: name, hint }));
+    }
     for (const packageName of names) {
       if (packageName === entry.name) continue;
       const problem = `directory ${quoteGo(entry.name)} has package ${quoteGo(packageName)}`;

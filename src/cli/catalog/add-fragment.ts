@@ -14,7 +14,7 @@ export const command = defineCommand({
   ],
   flags: {
     ...imageOutputFlags,
-    allowPruning: list('package', 'remove bundles of these packages even if installed ones have no upgrade'),
+    allowPruning: list('package', 'remove these packages, or bundles of theirs without an upgrade'),
   },
   examples: {
     'Add a package to an index':

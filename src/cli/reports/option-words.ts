@@ -64,6 +64,7 @@ export const optionWords: Readonly<Record<string, string>> = {
   'options.allowInsecure': '--allow-insecure',
   'options.allowLocal': '--allow-local',
   'options.allowPackageRemoval': '--allow-package-removal',
+  'options.allowPruning': '--allow-pruning',
   'options.allowShared': '--allow-shared',
   'options.archives': '--from',
   'options.avoidRisks': '--avoid-risks',

@@ -180,6 +180,19 @@ describe('edits of index images', () => {
     expect(await list('to')).toContain('widget/catalog.json');
   });
 
+  it('refuses a fragment whose directory lacks the package of the index, unless it is allowed', async () => {
+    const { session, root, index, output } = await openWorld(false, { 'lost/gadget/README.md': '' });
+    const lost = [path.join(root, 'lost')];
+    const failure = await failureOf(addFragmentsToImage(index, lost, session, output('to')));
+    expect(failure).toMatchObject({
+      code: 'INVALID',
+      message: expect.stringContaining('packages would be removed: "gadget"'),
+    });
+    const options = { ...output('to'), allowPruning: ['gadget'] };
+    const { changes } = await addFragmentsToImage(index, lost, session, options);
+    expect(changes).toEqual(['removed package gadget']);
+  });
+
   it('refuses a package that is in two directories, and fragments without packages', async () => {
     const { session, root, index, output } = await openWorld();
     const copy = addFragmentsToImage(index, [path.join(root, 'copy')], session, output('to'));

@@ -180,6 +180,19 @@ export class ImageTree {
     };
   }
 
+  /** Returns the first symbolic link on a path, including its end; undefined if there is none. */
+  findLink(path: string): string | undefined {
+    let directory = this.#root;
+    for (let slash = path.indexOf('/'), start = 0; ; slash = path.indexOf('/', start)) {
+      const end = slash < 0 ? path.length : slash;
+      const child = directory.children.get(path.slice(start, end));
+      if (child?.kind === 'symlink') return path.slice(0, end);
+      if (child?.kind !== 'directory' || slash < 0) return undefined;
+      directory = child;
+      start = end + 1;
+    }
+  }
+
   /**
    * Follows `path` from `from`; `..` of the root and a leading slash are the root. With `create`, missing directories
    * are created as part of that layer. Returns the reason if it does not resolve.

@@ -97,6 +97,8 @@ export interface ExtractedLayers {
   packed: Map<string, FilePart>;
   /** Index of the lowest layer that holds a file; undefined without files. */
   lowestLayer: number | undefined;
+  /** Symbolic links that are roots or lead to them. */
+  links: string[];
 }
 
 /**
@@ -144,6 +146,7 @@ export async function extractLayers(
       problems,
       packed,
       lowestLayer: findLowestLayer(tree.files.values()),
+      links: tree.links,
     };
   } catch (error) {
     if (error instanceof OpmateError || systemCode(error) === undefined) throw error;
@@ -218,6 +221,7 @@ function findLowestLayer(files: Iterable<FinalFile>): number | undefined {
 
 interface LoadedTree {
   roots: string[];
+  links: string[];
   files: Map<string, FinalFile>;
   directories: Set<string>;
 }
@@ -319,7 +323,8 @@ class LayerFiles {
     deltas.forEach((entries, index) => tree.apply(index, `layer ${this.#layers[index]?.label}`, entries));
     const result = tree.collect(this.#roots);
     await this.#readBehindLinks(result.files.values());
-    return { roots: this.#roots, ...result };
+    const links = this.#roots.flatMap((root) => tree.findLink(root) ?? []);
+    return { roots: this.#roots, links, ...result };
   }
 
   /** Reads files that links select from outside a root of their layer. */

@@ -76,6 +76,8 @@ export async function editIndexCatalog(
       const roots = [place.directory, hiddenDatabase];
       const packed = { roots: listCacheRoots(places), file: path.join(directory, 'packed') };
       const extracted = await extractImage(base, unpacked, { roots, packed, limits, logger, signal });
+      const [link] = extracted.links;
+      if (link !== undefined) throw linkError(index, link);
       const root = path.join(unpacked, place.directory);
       await makeDirectory(root);
       const previous = await readCache(
@@ -106,6 +108,18 @@ export async function editIndexCatalog(
       }
       return { images, changes };
     }),
+  );
+}
+
+/** Returns the error for a link in place of a directory, which a layer with files below it would replace. */
+function linkError(index: string, link: string): OpmateError {
+  return new OpmateError(
+    'UNSUPPORTED',
+    `/${link}: symbolic link on the path of its catalog, cache or database`,
+    {
+      subject: index,
+      hint: 'use an index image with directories in place of links',
+    },
   );
 }
 

@@ -95,7 +95,10 @@ interface CachedWorld extends World {
 }
 
 /** Makes an index with a cache, and a layer above it with other files. */
-async function openCachedWorld(above?: Record<string, string>): Promise<CachedWorld> {
+async function openCachedWorld(
+  above?: Record<string, string>,
+  links: Record<string, string> = {},
+): Promise<CachedWorld> {
   const world = await openWorld(true, {
     'index/widget/note.json': JSON.stringify({
       schema: 'com.example.note',
@@ -118,9 +121,10 @@ async function openCachedWorld(above?: Record<string, string>): Promise<CachedWo
     const opened = await openReference(parseReference(world.index), session);
     onTestFinished(() => opened.close());
     const bases = await openBases(opened.repository, opened.reference, session);
-    const layer = await layerOf(
-      Object.entries(above).map(([name, text]) => ({ path: name, content: Buffer.from(text) })),
-    );
+    const layer = await layerOf([
+      ...Object.entries(above).map(([name, text]) => ({ path: name, content: Buffer.from(text) })),
+      ...Object.entries(links).map(([name, target]) => ({ path: name, type: 'symlink' as const, target })),
+    ]);
     const images = await Promise.all(
       bases.map(async (base) =>
         buildImage({
@@ -256,6 +260,17 @@ describe('edits of index images', () => {
       await expectBuilt(world, 'to');
       const layer = await world.listLayer('to');
       expect(layer).toContain('tmp/cache/cache/gadget_stable_gadget.v1.0.0.json');
+    });
+
+    it('refuse a link in place of a directory, which the layer would replace', async () => {
+      for (const name of ['configs', 'tmp', 'tmp/cache']) {
+        const { session, index, output } = await openCachedWorld({}, { [name]: '/elsewhere' });
+        const failure = await failureOf(removePackagesFromImage(index, ['widget'], session, output('to')));
+        expect(failure).toMatchObject({
+          code: 'UNSUPPORTED',
+          message: expect.stringContaining(`/${name}: symbolic link`),
+        });
+      }
     });
 
     it('replace a cache of another catalog', async () => {

@@ -40,7 +40,7 @@ export const command = defineCommand({
     session.logger.close();
     const isDone = errors.length === 0;
     const rest = isDone ? 'up to date' : 'nothing else is out of date';
-    const lines = parts.length === 0 ? [rest] : parts.map(({ path, reason }) => `${path}: ${reason}`);
+    const lines = parts.length === 0 ? [rest] : parts.map(formatPart);
     const text = lines.map((line) => `${printable(line)}\n`).join('');
     const value = asJson({ parts, errors: problems.map(encodeFinding) });
     await writeAll(context.stdout, output === 'text' ? text : encodeData(value, output), session.signal);
@@ -66,4 +66,9 @@ function reportStatus(logger: CommandSession['logger'], parts: readonly Outdated
     [numbers.join(', ')],
     operator === undefined ? undefined : `opmate repo render${named}`,
   );
+}
+
+/** Returns an outdated part as text; the reason of an unreadable one may start with its file. */
+function formatPart({ path, reason }: OutdatedPart): string {
+  return reason.startsWith(path) ? reason : `${path}: ${reason}`;
 }

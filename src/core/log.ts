@@ -35,7 +35,11 @@ export interface ProgressEvent {
 }
 
 /** Logger that drops everything; the default of library functions. */
-export const silentLogger: Logger = { log: () => undefined, progress: () => undefined };
+export const silentLogger: Logger = {
+  log: () => undefined,
+  shows: () => false,
+  progress: () => undefined,
+};
 
 /** Runs `work` as a task: reports its start, and its end as done or failed. Throws what `work` throws. */
 export async function runTask<T>(logger: Logger, task: string, work: () => Promise<T>): Promise<T> {

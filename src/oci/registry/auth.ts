@@ -244,8 +244,8 @@ class Authentication implements Transport {
     request: TransportRequest,
     sent: Authorization | undefined,
   ): Promise<ReceivedChallenges | undefined> {
-    const isForeign = new URL(response.url).origin !== new URL(request.url).origin;
-    if (isForeign || (response.status !== 401 && response.status !== 403)) return undefined;
+    if (response.status !== 401 && response.status !== 403) return undefined;
+    if (new URL(response.url).origin !== new URL(request.url).origin) return undefined;
     const challenges = parseChallenges(response.headers.get('www-authenticate') ?? '');
     const received = { challenges, lead: leadFrom(request, response, 'token server') };
     if (response.status === 401 && findBearer(challenges) !== undefined) return received;

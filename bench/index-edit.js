@@ -25,7 +25,7 @@ export async function run() {
     const gates = ['--gate', 'pruning,breaking,fips', '--openshift', '4.18'];
     const cases = [
       { name: 'without a cache', args: add('plain'), maxRatio: 3.5 },
-      { name: 'with a cache', args: add('cached'), maxRatio: 9 },
+      { name: 'with a cache', args: add('cached'), maxRatio: 7 },
       {
         name: 'gates',
         args: ['catalog', 'gate', fragment, '--against', index('plain'), ...gates],

@@ -255,7 +255,6 @@ oci/image/shared-blobs.ts copy
 oci/transport/transport-retry.ts withRetry
 oci/transport/transport.ts createHttpTransport
 oci/transport/transport.ts send
-solve/upgrade/prepare-namespace.ts prepareNamespace
 `
   .trim()
   .split('\n');

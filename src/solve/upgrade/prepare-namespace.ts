@@ -38,66 +38,105 @@ interface PrepareRequest {
  * Brings a namespace to where no operator blocks an update of the cluster, and the next catalogs lead on from each: with as
  * few install plans as possible, in other channels where needed.
  */
-export function prepareNamespace(
-  start: OperatorNamespace,
-  { here, there, from }: PrepareRequest,
-): NamespacePhase {
-  const notes = new Map<string, UpgradeNote[]>();
-  const channels = new Map<string, ChannelSwitch>();
-  const isLeftBehind = (operator: Pick<InstalledOperator, 'package' | 'csv' | 'version'>): boolean => {
-    const later = there?.packages.get(operator.package);
-    return later !== undefined && ![...later.channels.values()].some((list) => continuesIn(list, operator));
-  };
-  const findProblem = (operator: InstalledOperator): string | undefined =>
-    findGate(operator.maxOpenShift, from) ??
-    (operator.subscription !== '' && isLeftBehind(operator)
-      ? 'the next catalogs do not lead on from it'
-      : undefined);
-  const needy = listInstalledOperators(start).flatMap((operator) => {
-    const problem = findProblem(operator);
-    return problem === undefined ? [] : [{ operator, problem }];
-  });
-  for (const { operator, problem } of needy) {
-    const way = findPreparation(operator, here?.packages.get(operator.package), from, isLeftBehind);
-    if (way === undefined) continue;
-    channels.set(operator.subscription, {
-      phase: 'before',
-      channel: way.channel,
-      reason: `${operator.csv}: ${problem}`,
+export function prepareNamespace(start: OperatorNamespace, request: PrepareRequest): NamespacePhase {
+  const preparation = new Preparation(request);
+  const needy = preparation.findNeedy(start);
+  preparation.chooseChannels(needy);
+  const course = preparation.follow(start);
+  preparation.noteObstacles(needy, course);
+  return { ...course, channels: preparation.channels, notes: preparation.notes };
+}
+
+/** An operator that blocks the update, or that the next catalogs do not lead on from. */
+interface NeedyOperator {
+  operator: InstalledOperator;
+  problem: string;
+}
+
+/** Channels and notes of a namespace before an update. */
+class Preparation {
+  readonly notes = new Map<string, UpgradeNote[]>();
+  readonly channels = new Map<string, ChannelSwitch>();
+  readonly #here: PrepareRequest['here'];
+  readonly #there: PrepareRequest['there'];
+  readonly #from: OpenShiftVersion;
+
+  constructor({ here, there, from }: PrepareRequest) {
+    this.#here = here;
+    this.#there = there;
+    this.#from = from;
+  }
+
+  findNeedy(start: OperatorNamespace): NeedyOperator[] {
+    return listInstalledOperators(start).flatMap((operator) => {
+      const problem = this.#findProblem(operator);
+      return problem === undefined ? [] : [{ operator, problem }];
     });
-    const list = [note('notice', 'upgrade-before', `${operator.csv}: ${problem}`)];
-    if (way.channel !== operator.channel)
-      list.push(note('warning', 'change-channel', `change the channel to ${way.channel} before the update`));
-    notes.set(getOperatorKey(operator), list);
   }
-  const suffices = (namespace: OperatorNamespace): boolean =>
-    listInstalledOperators(namespace).every(
-      (operator) => !channels.has(operator.subscription) || findProblem(operator) === undefined,
+
+  /** Chooses the channel of each operator that a bundle helps. */
+  chooseChannels(needy: readonly NeedyOperator[]): void {
+    for (const { operator, problem } of needy) {
+      const own = this.#here?.packages.get(operator.package);
+      const way = findPreparation(operator, own, this.#from, (bundle) => this.#isLeftBehind(bundle));
+      if (way === undefined) continue;
+      const reason = `${operator.csv}: ${problem}`;
+      this.channels.set(operator.subscription, { phase: 'before', channel: way.channel, reason });
+      const list = [note('notice', 'upgrade-before', reason)];
+      if (way.channel !== operator.channel)
+        list.push(
+          note('warning', 'change-channel', `change the channel to ${way.channel} before the update`),
+        );
+      this.notes.set(getOperatorKey(operator), list);
+    }
+  }
+
+  /** Follows the namespace in the chosen channels until no operator has a problem. */
+  follow(start: OperatorNamespace): Course {
+    const { channels } = this;
+    if (channels.size === 0 || this.#here === undefined)
+      return { end: start, installs: [], failure: undefined };
+    return followNamespace(start, this.#here, {
+      phase: 'before',
+      channels,
+      setAside: listUnknown(start, this.#here, channels),
+      suffices: (namespace) =>
+        listInstalledOperators(namespace).every(
+          (operator) => !channels.has(operator.subscription) || this.#findProblem(operator) === undefined,
+        ),
+    });
+  }
+
+  /** Notes why operators still have a problem at the end. */
+  noteObstacles(needy: readonly NeedyOperator[], { end: last, failure }: Course): void {
+    const reached = new Map(
+      listInstalledOperators(last).map((operator) => [getOperatorKey(operator), operator]),
     );
-  const course: Course =
-    channels.size === 0 || here === undefined
-      ? { end: start, installs: [], failure: undefined }
-      : followNamespace(start, here, {
-          phase: 'before',
-          channels,
-          setAside: listUnknown(start, here, channels),
-          suffices,
-        });
-  const reached = new Map(
-    listInstalledOperators(course.end).map((operator) => [getOperatorKey(operator), operator]),
-  );
-  for (const { operator } of needy) {
-    const end = reached.get(getOperatorKey(operator)) ?? operator;
-    if (findProblem(end) === undefined) continue;
-    const why = describeObstacle(operator, end, here, course.failure);
-    const gate = findGate(end.maxOpenShift, from);
-    notes.set(getOperatorKey(operator), [
-      gate === undefined
-        ? note('warning', 'left-behind', `${end.csv}: the next catalogs do not lead on from it`)
-        : note('error', 'max-openshift-version', `${end.csv}: ${gate}; ${why}`),
-    ]);
+    for (const { operator } of needy) {
+      const end = reached.get(getOperatorKey(operator)) ?? operator;
+      if (this.#findProblem(end) === undefined) continue;
+      const why = describeObstacle(operator, end, this.#here, failure);
+      const gate = findGate(end.maxOpenShift, this.#from);
+      this.notes.set(getOperatorKey(operator), [
+        gate === undefined
+          ? note('warning', 'left-behind', `${end.csv}: the next catalogs do not lead on from it`)
+          : note('error', 'max-openshift-version', `${end.csv}: ${gate}; ${why}`),
+      ]);
+    }
   }
-  return { ...course, channels, notes };
+
+  #isLeftBehind(operator: Pick<InstalledOperator, 'package' | 'csv' | 'version'>): boolean {
+    const later = this.#there?.packages.get(operator.package);
+    return later !== undefined && ![...later.channels.values()].some((list) => continuesIn(list, operator));
+  }
+
+  #findProblem(operator: InstalledOperator): string | undefined {
+    const gate = findGate(operator.maxOpenShift, this.#from);
+    if (gate !== undefined) return gate;
+    return operator.subscription !== '' && this.#isLeftBehind(operator)
+      ? 'the next catalogs do not lead on from it'
+      : undefined;
+  }
 }
 
 /** Finds the nearest bundle that neither blocks the update nor is left behind, and its channel. */

@@ -67,7 +67,7 @@ describe.skipIf(isExecutable)('an error that no command catches', () => {
     ' process.nextTick(() => { throw new Error("boom"); }); return write.apply(this, all); };';
   const thrower = `data:text/javascript,${encodeURIComponent(script)}`;
   const fail = (...args: string[]): ReturnType<typeof sandbox.run> =>
-    sandbox.run(['version', ...args], { ownProcess: true, env: { NODE_OPTIONS: `--import=${thrower}` } });
+    sandbox.run(['licenses', ...args], { ownProcess: true, env: { NODE_OPTIONS: `--import=${thrower}` } });
 
   it('is a message without a stack trace', async () => {
     const { code, stderr } = await fail();

@@ -251,10 +251,6 @@ mirror/selection/dependencies.ts closeDependencies
 mirror/selection/growing-catalog.ts createGrowingCatalog
 mirror/transfer/byte-progress.ts createByteProgress
 mirror/transfer/copy-transfers.ts copyTransfers
-oci/image/shared-blobs.ts copy
-oci/transport/transport-retry.ts withRetry
-oci/transport/transport.ts createHttpTransport
-oci/transport/transport.ts send
 `
   .trim()
   .split('\n');

@@ -55,79 +55,8 @@ export class SharedBlobs {
     blob: Descriptor,
     options: CopyBlobOptions = {},
   ): Promise<BlobOutcome> {
-    const { registry, repository } = toBlobPlace(target);
-    const place = this.#placeAt(registry);
-    const holders = getOrAdd(place.holders, blob.digest, () => new Set());
-    const { whenFree = runNow, signal } = options;
-
-    /** Mounts the blob from any repository of the registry that has it. */
-    async function mount(): Promise<boolean> {
-      const own = toBlobPlace(source);
-      const isSibling = own.registry === registry && own.repository !== repository;
-      for (const from of [...holders, ...(isSibling ? [own.repository] : [])]) {
-        if (place.refusesMounts) return false;
-        if (place.closed.has(from)) continue;
-        try {
-          if (await whenFree(0, () => target.mountBlob(blob, from, options))) return true;
-          place.refusesMounts = true;
-        } catch (error) {
-          // Access to the target does not include access to `from`.
-          const isRefusal =
-            error instanceof OpmateError && ['AUTH', 'NOT_FOUND', 'UNSUPPORTED'].includes(error.code);
-          if (!isRefusal) throw error;
-          place.closed.add(from);
-        }
-      }
-      return false;
-    }
-
-    async function bring(): Promise<BlobOutcome> {
-      for (;;) {
-        throwIfCancelled(signal);
-        if (await mount()) {
-          holders.add(repository);
-          return 'mounted';
-        }
-        const key = place.refusesMounts ? `${blob.digest} ${repository}` : blob.digest;
-        const other = place.underWay.get(key);
-        if (other !== undefined) {
-          // A failed transfer is reported with its own image; this one uses its own source.
-          await other.catch(() => undefined);
-          continue;
-        }
-        const sending = whenFree(blob.size, () => send(source, target, blob, options));
-        const ended = sending.then(() => undefined);
-        place.underWay.set(key, ended);
-        try {
-          const outcome = await sending;
-          if (outcome !== 'skipped') holders.add(repository);
-          return outcome;
-        } finally {
-          place.underWay.delete(key);
-          await ended.catch(() => undefined);
-        }
-      }
-    }
-
-    const key = `${blob.digest} ${repository}`;
-    for (;;) {
-      throwIfCancelled(signal);
-      if (holders.has(repository)) return 'present';
-      const other = place.arriving.get(key);
-      if (other === undefined) break;
-      await other;
-    }
-    const bringing = bring();
-    const ended = bringing.then(
-      () => undefined,
-      () => undefined,
-    );
-    place.arriving.set(key, ended);
-    try {
-      return await bringing;
-    } finally {
-      place.arriving.delete(key);
-    }
+    const place = this.#placeAt(toBlobPlace(target).registry);
+    return new BlobCopy(place, source, target, blob, options).run();
   }
 
   /** Sends a blob that a repository lacks unexpectedly. */
@@ -150,6 +79,121 @@ export class SharedBlobs {
       refusesMounts: false,
       closed: new Set(),
     }));
+  }
+}
+
+/** Copy of a blob to a repository. */
+class BlobCopy {
+  readonly #place: Place;
+  readonly #source: Repository;
+  readonly #target: WritableRepository;
+  readonly #blob: Descriptor;
+  readonly #options: CopyBlobOptions;
+  readonly #location: RepositoryLocation;
+  readonly #whenFree: NonNullable<CopyBlobOptions['whenFree']>;
+  /** Repositories of the registry with the blob. */
+  readonly #holders: Set<string>;
+
+  constructor(
+    place: Place,
+    source: Repository,
+    target: WritableRepository,
+    blob: Descriptor,
+    options: CopyBlobOptions,
+  ) {
+    this.#place = place;
+    this.#source = source;
+    this.#target = target;
+    this.#blob = blob;
+    this.#options = options;
+    this.#location = toBlobPlace(target);
+    this.#whenFree = options.whenFree ?? runNow;
+    this.#holders = getOrAdd(place.holders, blob.digest, () => new Set());
+  }
+
+  /** Brings the blob to the repository, once other copies of it to the same repository have ended. */
+  async run(): Promise<BlobOutcome> {
+    const { arriving } = this.#place;
+    const { repository } = this.#location;
+    const key = `${this.#blob.digest} ${repository}`;
+    for (;;) {
+      throwIfCancelled(this.#options.signal);
+      if (this.#holders.has(repository)) return 'present';
+      const other = arriving.get(key);
+      if (other === undefined) break;
+      await other;
+    }
+    const bringing = this.#bring();
+    const ended = bringing.then(
+      () => undefined,
+      () => undefined,
+    );
+    arriving.set(key, ended);
+    try {
+      return await bringing;
+    } finally {
+      arriving.delete(key);
+    }
+  }
+
+  /** Mounts the blob, or else sends it, once other transfers of it to the registry have ended. */
+  async #bring(): Promise<BlobOutcome> {
+    const { digest } = this.#blob;
+    const { repository } = this.#location;
+    for (;;) {
+      throwIfCancelled(this.#options.signal);
+      if (await this.#mount()) {
+        this.#holders.add(repository);
+        return 'mounted';
+      }
+      const key = this.#place.refusesMounts ? `${digest} ${repository}` : digest;
+      const other = this.#place.underWay.get(key);
+      if (other === undefined) return this.#send(key);
+      // A failed transfer is reported with its own image; this one uses its own source.
+      await other.catch(() => undefined);
+    }
+  }
+
+  /** Mounts the blob from any repository of the registry that has it. */
+  async #mount(): Promise<boolean> {
+    const place = this.#place;
+    const { registry, repository } = this.#location;
+    const own = toBlobPlace(this.#source);
+    const isSibling = own.registry === registry && own.repository !== repository;
+    for (const from of [...this.#holders, ...(isSibling ? [own.repository] : [])]) {
+      if (place.refusesMounts) return false;
+      if (place.closed.has(from)) continue;
+      try {
+        const mount = () => this.#target.mountBlob(this.#blob, from, this.#options);
+        if (await this.#whenFree(0, mount)) return true;
+        place.refusesMounts = true;
+      } catch (error) {
+        // Access to the target does not include access to `from`.
+        const isRefusal =
+          error instanceof OpmateError && ['AUTH', 'NOT_FOUND', 'UNSUPPORTED'].includes(error.code);
+        if (!isRefusal) throw error;
+        place.closed.add(from);
+      }
+    }
+    return false;
+  }
+
+  /** Sends the blob, as a transfer under way by `key`. */
+  async #send(key: string): Promise<BlobOutcome> {
+    const { underWay } = this.#place;
+    const sending = this.#whenFree(this.#blob.size, () =>
+      send(this.#source, this.#target, this.#blob, this.#options),
+    );
+    const ended = sending.then(() => undefined);
+    underWay.set(key, ended);
+    try {
+      const outcome = await sending;
+      if (outcome !== 'skipped') this.#holders.add(this.#location.repository);
+      return outcome;
+    } finally {
+      underWay.delete(key);
+      await ended.catch(() => undefined);
+    }
   }
 }
 

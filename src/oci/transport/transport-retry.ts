@@ -45,74 +45,128 @@ export class TemporaryResponseError extends RegistryError {
  * are used up, or immediately if `Retry-After` is beyond the time. Waiting for seconds is a warning.
  */
 export function withRetry(next: Transport, options: RetryOptions): Transport {
-  const logger = options.logger ?? silentLogger;
   const throttle = new Throttle();
   const outages = new Map<string, Outage>();
-  let nextNotice = -Infinity;
-
-  function logRetry(failure: OpmateError, attempt: number, waitMs: number, elapsedMs: number): void {
-    logger.log('debug', `${failure.message}; trying again in ${Math.round(waitMs)} ms`, { attempt });
-    const now = options.now();
-    if (elapsedMs < noticeAfterMs || now < nextNotice) return;
-    nextNotice = now + noticeEveryMs;
-    const left = Math.round((options.timeoutMs - elapsedMs) / 1000);
-    logger.log('warn', `${failure.message}; retrying for up to ${left} s`);
-  }
-
-  const { timeOption } = options;
+  const notices = new RetryNotices(options);
   return {
     async send(request) {
       const outage = getOrAdd(outages, new URL(request.url).host, () => new Outage(options.timeoutMs));
-      let begun: number | undefined;
-      let previous: Failure | undefined;
-      for (let attempt = 1; ; attempt++) {
-        const queued = options.now();
-        const turn = await throttle.enter();
-        const admitted = options.now();
-        // The time in the queue of a throttled registry is not the request's.
-        begun = begun === undefined ? admitted : begun + admitted - queued;
-        const known = attempt === 1 ? outage.findFailure(admitted) : undefined;
-        if (known !== undefined) {
-          throttle.leave();
-          throw nameRequest(known, request);
-        }
-        const leftMs = Math.min(begun, outage.since(admitted)) + options.timeoutMs - admitted;
-        // Without time for retries, a request is sent once.
-        const patience = attempt === 1 ? Math.min(probeMs, options.timeoutMs || probeMs) : 0;
-        const outcome = await tryOnce(
-          next,
-          request,
-          Math.max(leftMs, patience),
-          previous,
-          timeOption,
-        ).finally(() => throttle.leave());
-        throttle.note(turn, 'status' in outcome && outcome.status === 429);
-        if (!('failure' in outcome)) {
-          outage.end(options.now());
-          return outcome.response;
-        }
-        previous = outcome;
-        const { failure, status, retryAfterMs } = outcome;
-        const failed = options.now();
-        outage.note(failure, admitted, failed);
-        const elapsedMs = failed - Math.min(begun, outage.since(failed));
-        const decision = decideRetry(
-          { attempt, elapsedMs, status, retryAfterMs, jitter: options.random() },
-          options,
-        );
-        if ('waitMs' in decision) {
-          logRetry(failure, attempt, decision.waitMs, elapsedMs);
-          await sleep(decision.waitMs, request.signal);
-          continue;
-        }
-        if (decision.giveUp === 'longer requested')
-          throw waitsTooLong(failure, retryAfterMs as number, options.timeoutMs - elapsedMs, timeOption);
-        if (attempt === 1) throw failure;
-        const time = decision.giveUp === 'time' ? ` in ${formatSeconds(failed - begun)}` : '';
-        throw addNote(failure, `after ${attempt} attempts${time}`);
-      }
+      return new RetriedRequest(request, { next, options, throttle, outage, notices }).send();
     },
   };
+}
+
+/** Logs retries: each at debug level, and a warning now and then about a request that waits for seconds. */
+class RetryNotices {
+  readonly #options: RetryOptions;
+  #nextWarning = -Infinity;
+
+  constructor(options: RetryOptions) {
+    this.#options = options;
+  }
+
+  log(failure: OpmateError, attempt: number, waitMs: number, elapsedMs: number): void {
+    const { logger = silentLogger, timeoutMs } = this.#options;
+    logger.log('debug', `${failure.message}; trying again in ${Math.round(waitMs)} ms`, { attempt });
+    const now = this.#options.now();
+    if (elapsedMs < noticeAfterMs || now < this.#nextWarning) return;
+    this.#nextWarning = now + noticeEveryMs;
+    const left = Math.round((timeoutMs - elapsedMs) / 1000);
+    logger.log('warn', `${failure.message}; retrying for up to ${left} s`);
+  }
+}
+
+/** State that the requests to a server share. */
+interface RetryContext {
+  next: Transport;
+  options: RetryOptions;
+  throttle: Throttle;
+  outage: Outage;
+  notices: RetryNotices;
+}
+
+/** A request with its attempts. */
+class RetriedRequest {
+  readonly #request: TransportRequest;
+  readonly #context: RetryContext;
+  #attempt = 0;
+  /** Start of the request, later by the time in the queue of a throttled registry, which is not the request's. */
+  #begun: number | undefined;
+  /** Start of the current attempt. */
+  #admitted = 0;
+  #previous: Failure | undefined;
+
+  constructor(request: TransportRequest, context: RetryContext) {
+    this.#request = request;
+    this.#context = context;
+  }
+
+  async send(): Promise<TransportResponse> {
+    const { options, throttle, outage } = this.#context;
+    for (;;) {
+      this.#attempt++;
+      const turn = await this.#enter();
+      const outcome = await this.#try().finally(() => throttle.leave());
+      throttle.note(turn, 'status' in outcome && outcome.status === 429);
+      if (!('failure' in outcome)) {
+        outage.end(options.now());
+        return outcome.response;
+      }
+      this.#previous = outcome;
+      await this.#waitOrGiveUp(outcome);
+    }
+  }
+
+  /** Waits for capacity; returns the number of the attempt at the registry. */
+  async #enter(): Promise<number> {
+    const { options, throttle } = this.#context;
+    const queued = options.now();
+    const turn = await throttle.enter();
+    this.#admitted = options.now();
+    this.#begun = this.#begun === undefined ? this.#admitted : this.#begun + this.#admitted - queued;
+    return turn;
+  }
+
+  /** Sends the request in the time left. Throws the failure of a server that cannot be reached. */
+  async #try(): Promise<{ response: TransportResponse } | Failure> {
+    const { next, options, outage } = this.#context;
+    const isFirst = this.#attempt === 1;
+    const known = isFirst ? outage.findFailure(this.#admitted) : undefined;
+    if (known !== undefined) throw nameRequest(known, this.#request);
+    const leftMs = this.#startOf(this.#admitted) + options.timeoutMs - this.#admitted;
+    // Without time for retries, a request is sent once.
+    const patience = isFirst ? Math.min(probeMs, options.timeoutMs || probeMs) : 0;
+    const timeMs = Math.max(leftMs, patience);
+    return tryOnce(next, this.#request, timeMs, this.#previous, options.timeOption);
+  }
+
+  /** Waits for the next attempt, or throws the failure if there is none. */
+  async #waitOrGiveUp({ failure, status, retryAfterMs }: Failure): Promise<void> {
+    const { options, outage, notices } = this.#context;
+    const { timeoutMs, timeOption } = options;
+    const attempt = this.#attempt;
+    const failed = options.now();
+    outage.note(failure, this.#admitted, failed);
+    const elapsedMs = failed - this.#startOf(failed);
+    const decision = decideRetry(
+      { attempt, elapsedMs, status, retryAfterMs, jitter: options.random() },
+      options,
+    );
+    if ('waitMs' in decision) {
+      notices.log(failure, attempt, decision.waitMs, elapsedMs);
+      return sleep(decision.waitMs, this.#request.signal);
+    }
+    if (decision.giveUp === 'longer requested')
+      throw waitsTooLong(failure, retryAfterMs as number, timeoutMs - elapsedMs, timeOption);
+    if (attempt === 1) throw failure;
+    const time = decision.giveUp === 'time' ? ` in ${formatSeconds(failed - (this.#begun as number))}` : '';
+    throw addNote(failure, `after ${attempt} attempts${time}`);
+  }
+
+  /** Returns the start of the retry time: of the request, or of an earlier outage of the server. */
+  #startOf(now: number): number {
+    return Math.min(this.#begun as number, this.#context.outage.since(now));
+  }
 }
 
 function formatSeconds(ms: number): string {

@@ -71,84 +71,136 @@ interface HttpTransportOptions {
   idleTimeoutMs: number;
 }
 
+/** Time limits that the requests of a transport share. */
+interface TimeLimits {
+  idleTimeoutMs: number;
+  ticker: ReturnType<typeof createTicker>;
+  deadlines: Deadlines;
+}
+
 /** Returns the transport that sends requests, without redirects and decompression. */
-export function createHttpTransport(options: HttpTransportOptions): Transport {
-  const ticker = createTicker(options.idleTimeoutMs);
-  const deadlines = new Deadlines();
+export function createHttpTransport({ routeTo, idleTimeoutMs }: HttpTransportOptions): Transport {
+  const limits = { idleTimeoutMs, ticker: createTicker(idleTimeoutMs), deadlines: new Deadlines() };
   return {
     async send(request) {
       throwIfCancelled(request.signal);
       const url = new URL(request.url);
-      const route = await options.routeTo(url, request.lead);
-      let stopped: OpmateError | undefined;
-      let destroy: (() => void) | undefined;
-      function stop(reason: OpmateError): void {
-        stopped ??= reason;
-        destroy?.();
-      }
-      const unwatch = onAbort(request.signal, () =>
-        stop(new CancelledError('cancelled', { cause: request.signal?.reason })),
-      );
-      const watch = watchProgress(url.host, options.idleTimeoutMs, ticker, stop);
-      const expiry = { expire: () => stop(new CancelledError('no response in time')) };
-      if (request.deadline !== undefined) deadlines.add(expiry, request.deadline - performance.now());
-      let upload: Readable | Buffer | undefined;
-      function release(): void {
-        watch.end();
-        unwatch();
-        deadlines.remove(expiry);
-        // An early response leaves an unsent rest of the body.
-        if (upload && !Buffer.isBuffer(upload)) upload.destroy();
-      }
-      const patience = request.method === 'GET' || request.method === 'HEAD' ? 1 : 4;
-      try {
-        throwIfCancelled(request.signal);
-        const content = streamedBody(request);
-        if (content) {
-          upload = sendThrough(content, watch, patience);
-        } else {
-          upload = request.body as Buffer | undefined;
-          watch.wait(patience);
-        }
-        const { status, headers, body } = await exchange(url, {
-          method: request.method,
-          headers: requestHeaders(request, content?.size),
-          body: upload,
-          agent: route.agent,
-          onOpen(open) {
-            destroy = open;
-            if (stopped) open();
-          },
-        });
-        if (status === 407) throw proxyFault(url.host, route.proxy ?? 'proxy', 407);
-        deadlines.remove(expiry);
-        const length = headers.get('content-length');
-        const address = route.getAddress?.(url);
-        const received = new ReceivedResponse(
-          { status, headers, url: url.href, address },
-          {
-            source: body,
-            isEmpty: request.method === 'HEAD',
-            watch,
-            release,
-            describe: (bytes, cause) => stopped ?? cutOff(url.host, bytes, length, cause),
-          },
-        );
-        if (url.protocol === 'http:' && status === 400)
-          await refuseTlsComplaint(url, route, headers.get('content-type'), received.body);
-        return received;
-      } catch (error) {
-        release();
-        destroy?.();
-        if (stopped) throw stopped;
-        if (error instanceof OpmateError) throw error;
-        if (request.lead && systemCode(error) === refusedAddressCode) {
-          throw refusedAddress(url, describeReason(error), request.lead, route.hints);
-        }
-        throw await describeFault(error, url, route);
-      }
+      const route = await routeTo(url, request.lead);
+      return new RunningRequest(request, url, route, limits).send();
     },
   };
+}
+
+/** A request under way. Its signal and time limits apply until its response has been read. */
+class RunningRequest {
+  readonly #request: TransportRequest;
+  readonly #url: URL;
+  readonly #route: AgentRoute;
+  readonly #deadlines: Deadlines;
+  readonly #expiry = { expire: (): void => this.#stop(new CancelledError('no response in time')) };
+  readonly #watch: ProgressWatch;
+  readonly #unwatch: () => void;
+  /** Idle periods in which a response must begin. */
+  readonly #patience: number;
+  #upload: Readable | Buffer | undefined;
+  /** Destroys the connection. */
+  #destroy: (() => void) | undefined;
+  /** First reason to stop, which is then the error of the request. */
+  #stopped: OpmateError | undefined;
+
+  constructor(request: TransportRequest, url: URL, route: AgentRoute, limits: TimeLimits) {
+    const { method, signal, deadline } = request;
+    const { idleTimeoutMs, ticker, deadlines } = limits;
+    this.#request = request;
+    this.#url = url;
+    this.#route = route;
+    this.#deadlines = deadlines;
+    this.#patience = method === 'GET' || method === 'HEAD' ? 1 : 4;
+    this.#unwatch = onAbort(signal, () =>
+      this.#stop(new CancelledError('cancelled', { cause: signal?.reason })),
+    );
+    this.#watch = watchProgress(url.host, idleTimeoutMs, ticker, (reason) => this.#stop(reason));
+    if (deadline !== undefined) deadlines.add(this.#expiry, deadline - performance.now());
+  }
+
+  /** Resolves with the response once its header has arrived. */
+  async send(): Promise<TransportResponse> {
+    const url = this.#url;
+    try {
+      throwIfCancelled(this.#request.signal);
+      const { status, headers, body } = await this.#exchange();
+      if (status === 407) throw proxyFault(url.host, this.#route.proxy ?? 'proxy', 407);
+      this.#deadlines.remove(this.#expiry);
+      const received = this.#receive(status, headers, body);
+      if (url.protocol === 'http:' && status === 400)
+        await refuseTlsComplaint(url, this.#route, headers.get('content-type'), received.body);
+      return received;
+    } catch (error) {
+      this.#release();
+      this.#destroy?.();
+      throw await this.#describe(error);
+    }
+  }
+
+  /** Sends the request and its body; short bodies have a time limit, others must make progress. */
+  #exchange(): ReturnType<typeof exchange> {
+    const { method, body } = this.#request;
+    const content = streamedBody(this.#request);
+    if (content) {
+      this.#upload = sendThrough(content, this.#watch, this.#patience);
+    } else {
+      this.#upload = body as Buffer | undefined;
+      this.#watch.wait(this.#patience);
+    }
+    return exchange(this.#url, {
+      method,
+      headers: requestHeaders(this.#request, content?.size),
+      body: this.#upload,
+      agent: this.#route.agent,
+      onOpen: (destroy) => {
+        this.#destroy = destroy;
+        if (this.#stopped) destroy();
+      },
+    });
+  }
+
+  #receive(status: number, headers: TransportResponse['headers'], source: Readable): ReceivedResponse {
+    const url = this.#url;
+    const length = headers.get('content-length');
+    return new ReceivedResponse(
+      { status, headers, url: url.href, address: this.#route.getAddress?.(url) },
+      {
+        source,
+        isEmpty: this.#request.method === 'HEAD',
+        watch: this.#watch,
+        release: () => this.#release(),
+        describe: (bytes, cause) => this.#stopped ?? cutOff(url.host, bytes, length, cause),
+      },
+    );
+  }
+
+  #stop(reason: OpmateError): void {
+    this.#stopped ??= reason;
+    this.#destroy?.();
+  }
+
+  #release(): void {
+    this.#watch.end();
+    this.#unwatch();
+    this.#deadlines.remove(this.#expiry);
+    // An early response leaves an unsent rest of the body.
+    if (this.#upload && !Buffer.isBuffer(this.#upload)) this.#upload.destroy();
+  }
+
+  /** Returns the error of a request without response. */
+  async #describe(error: unknown): Promise<unknown> {
+    const { lead } = this.#request;
+    if (this.#stopped) return this.#stopped;
+    if (error instanceof OpmateError) return error;
+    if (lead && systemCode(error) === refusedAddressCode)
+      return refusedAddress(this.#url, describeReason(error), lead, this.#route.hints);
+    return describeFault(error, this.#url, this.#route);
+  }
 }
 
 function requestHeaders(request: TransportRequest, size: number | undefined): Record<string, string> {

@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmod,
   chown,
+  copyFile,
   lchown,
   mkdir,
   mkdtemp,
@@ -29,6 +30,8 @@ beforeAll(async () => {
     execFileSync('cp', ['-R', path.join(projectRoot, name), installed]);
   execFileSync('find', [path.join(installed, 'lib'), '-name', '*.cache', '-delete']);
   execFileSync('chmod', ['-R', 'a+rX,a-w', path.join(installed, 'lib')]);
+  // The other user may not enter the directory of Node.js.
+  await copyFile(process.execPath, path.join(installed, 'node'));
   await chmod(installed, 0o755);
 });
 afterAll(() => rm(installed, { recursive: true, force: true }));
@@ -46,7 +49,12 @@ function run(home: string, more: Record<string, string> = {}): void {
   const args = [path.join(installed, 'bin/opmate.cjs'), 'render', path.join(installed, 'catalog')];
   const env = { PATH: process.env['PATH'], HOME: home, ...more };
   const user = other === undefined ? {} : { uid: other, gid: other };
-  const result = spawnSync(process.execPath, args, { cwd: installed, encoding: 'utf8', env, ...user });
+  const result = spawnSync(path.join(installed, 'node'), args, {
+    cwd: installed,
+    encoding: 'utf8',
+    env,
+    ...user,
+  });
   expect(result).toMatchObject({ status: 0, stderr: '' });
 }
 

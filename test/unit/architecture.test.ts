@@ -249,8 +249,6 @@ mirror/lock/shard-blobs.ts copyShard
 mirror/release/open-releases.ts openReleases
 mirror/selection/dependencies.ts closeDependencies
 mirror/selection/growing-catalog.ts createGrowingCatalog
-mirror/transfer/byte-progress.ts createByteProgress
-mirror/transfer/copy-transfers.ts copyTransfers
 `
   .trim()
   .split('\n');

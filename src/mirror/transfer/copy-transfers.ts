@@ -1,11 +1,12 @@
 import { mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError, RegistryError, throwIfCancelled } from '../../core/errors.js';
-import { createDistanceLimiter, createLimiter } from '../../core/limiter.js';
+import { type Limiter, createDistanceLimiter, createLimiter } from '../../core/limiter.js';
 import { putContents } from '../../oci/image/copy.js';
 import { type CopyBlobOptions, SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { isNonDistributable } from '../../oci/image/manifest.js';
-import { createByteProgress, toBlobPlace } from './byte-progress.js';
+import type { Repository, WritableRepository } from '../../oci/registry/repository.js';
+import { ByteProgress, toBlobPlace } from './byte-progress.js';
 import {
   type StepLimits,
   countDownRepositories,
@@ -41,87 +42,131 @@ export async function copyTransfers(
   options: TransferOptions,
   shared = new SharedBlobs(),
 ): Promise<TransferReport> {
-  const { session, maxPerRegistry } = options;
-  const requests = getMaxSmallRequests(maxPerRegistry);
-  const small = createDistanceLimiter(
-    requests,
-    requests === 1 ? 1 : Math.min(maxDistantRequests, 2 * requests),
-  );
-  const large = createLimiter(maxPerRegistry);
   noteKnown(surveyed, shared);
-  const rounds = splitCopyOrder(surveyed);
-  const firstBlobs = scheduleFirstBlobs(rounds.flat());
-  const places = createPlaces(session);
-  const isLastOfRepository = countDownRepositories(surveyed);
-  const progress = createByteProgress(surveyed, session.logger);
-  const { logger } = session;
+  return new CopyRun(surveyed, options, shared).copyAll();
+}
 
-  const copyImage = async (transfer: SurveyedTransfer, { signal, stop }: StepLimits) => {
-    const whenFree: CopyBlobOptions['whenFree'] = (bytes, work) =>
-      (bytes > largeBlobBytes ? large : small)(() => {
-        throwIfCancelled(stop);
-        return work();
-      });
-    const copied = { transfer, blobs: 0, bytes: 0 };
-    if (isComplete(transfer)) return copied;
-    progress.startImage(transfer);
-    const target = await places.openTarget(transfer.target);
-    const { repository: source } = await places.openSource(transfer);
-    const copyBlob = async (blob: Descriptor): Promise<void> => {
-      const onSent = progress.watch(transfer.target, blob);
-      const sending = { signal, logger, whenFree, onSent, isAbsent: true };
-      const outcome = await shared.copy(source, target, blob, sending);
-      progress.settle(transfer.target, blob, outcome === 'copied');
-      if (outcome !== 'copied') return;
-      copied.blobs++;
-      copied.bytes += blob.size;
-    };
+/** An image with what was sent of it. */
+interface CopiedImage {
+  transfer: SurveyedTransfer;
+  blobs: number;
+  bytes: number;
+}
+
+/** A run that copies images, with its repositories, its limits of requests and its progress. */
+class CopyRun {
+  readonly #options: TransferOptions;
+  readonly #shared: SharedBlobs;
+  readonly #rounds: readonly SurveyedTransfer[][];
+  readonly #firstBlobs: ReturnType<typeof scheduleFirstBlobs>;
+  readonly #places: ReturnType<typeof createPlaces>;
+  readonly #isLastOfRepository: ReturnType<typeof countDownRepositories>;
+  readonly #progress: ByteProgress;
+  readonly #small: Limiter;
+  readonly #large: Limiter;
+
+  constructor(surveyed: readonly SurveyedTransfer[], options: TransferOptions, shared: SharedBlobs) {
+    const { session, maxPerRegistry } = options;
+    this.#options = options;
+    this.#shared = shared;
+    this.#rounds = splitCopyOrder(surveyed);
+    this.#firstBlobs = scheduleFirstBlobs(this.#rounds.flat());
+    this.#places = createPlaces(session);
+    this.#isLastOfRepository = countDownRepositories(surveyed);
+    this.#progress = new ByteProgress(surveyed, session.logger);
+    const requests = getMaxSmallRequests(maxPerRegistry);
+    const distantRequests = requests === 1 ? 1 : Math.min(maxDistantRequests, 2 * requests);
+    this.#small = createDistanceLimiter(requests, distantRequests);
+    this.#large = createLimiter(maxPerRegistry);
+  }
+
+  async copyAll(): Promise<TransferReport> {
+    const reports: TransferReport[] = [];
+    this.#progress.report('start');
     try {
-      const others = await firstBlobs.copy(transfer, copyBlob);
-      await mapConcurrent(others, options.layersAtOnce ?? defaultBlobsPerImage, copyBlob, { signal });
-      await putContents(source, target, transfer.contents, transfer, getTargetVersion(transfer), {
-        signal,
-        resend: (blob) => shared.resend(source, target, blob, { signal, logger, whenFree }),
-      });
-      options.onCopied?.(transfer, transfer.contents.root.digest);
-      return copied;
+      for (const round of this.#rounds) reports.push(...(await this.#copyRound(round)));
+    } finally {
+      this.#progress.report('done');
+      await this.#places.close();
+    }
+    return joinReports(...reports);
+  }
+
+  async #copyRound(round: readonly SurveyedTransfer[]): Promise<TransferReport[]> {
+    const { results, ...faults } = await runStep(
+      round,
+      (transfer, limits) => this.#copyImage(transfer, limits).finally(() => this.#letGo(transfer)),
+      { ...this.#options, concurrency: getMaxImages(this.#options) },
+    );
+    const copied = results.map(({ transfer, blobs, bytes }): TransferReport => {
+      const { digest } = transfer.contents.root;
+      const isPresent = isComplete(transfer);
+      return { done: [{ transfer, digest, isPresent }], missing: [], failed: [], blobs, bytes };
+    });
+    return [...copied, { done: [], ...faults, blobs: 0, bytes: 0 }];
+  }
+
+  /** Lets those that wait for an image continue, and forgets its repository after the last one. */
+  #letGo(transfer: SurveyedTransfer): void {
+    this.#firstBlobs.release(transfer);
+    if (this.#isLastOfRepository(transfer.target)) this.#places.forgetTarget(transfer.target);
+  }
+
+  async #copyImage(transfer: SurveyedTransfer, limits: StepLimits): Promise<CopiedImage | 'missing'> {
+    if (isComplete(transfer)) return { transfer, blobs: 0, bytes: 0 };
+    this.#progress.startImage(transfer);
+    const target = await this.#places.openTarget(transfer.target);
+    const { repository: source } = await this.#places.openSource(transfer);
+    try {
+      return await this.#copyContents(source, target, transfer, limits);
     } catch (error) {
       // A missing blob is an error; a missing image may be skipped.
       if (error instanceof OpmateError && error.code === 'NOT_FOUND') {
         const { digest } = transfer.contents.root;
-        if ((await source.headManifest(digest, { signal })) === undefined) return 'missing' as const;
+        if ((await source.headManifest(digest, { signal: limits.signal })) === undefined) return 'missing';
       }
       throw transfer.platforms === undefined ? error : addSparseHint(error);
     } finally {
-      progress.endImage(transfer);
+      this.#progress.endImage(transfer);
     }
-  };
-
-  const reports: TransferReport[] = [];
-  progress.report('start');
-  try {
-    for (const round of rounds) {
-      const { results, ...faults } = await runStep(
-        round,
-        (transfer, limits) =>
-          copyImage(transfer, limits).finally(() => {
-            firstBlobs.release(transfer);
-            if (isLastOfRepository(transfer.target)) places.forgetTarget(transfer.target);
-          }),
-        { ...options, concurrency: getMaxImages(options) },
-      );
-      const copied = results.map(({ transfer, blobs, bytes }): TransferReport => {
-        const { digest } = transfer.contents.root;
-        const isPresent = isComplete(transfer);
-        return { done: [{ transfer, digest, isPresent }], missing: [], failed: [], blobs, bytes };
-      });
-      reports.push(...copied, { done: [], ...faults, blobs: 0, bytes: 0 });
-    }
-  } finally {
-    progress.report('done');
-    await places.close();
   }
-  return joinReports(...reports);
+
+  /** Copies the blobs of an image that its target lacks, then its manifests. */
+  async #copyContents(
+    source: Repository,
+    target: WritableRepository,
+    transfer: SurveyedTransfer,
+    { signal, stop }: StepLimits,
+  ): Promise<CopiedImage> {
+    const { session, layersAtOnce = defaultBlobsPerImage } = this.#options;
+    const sending = { signal, logger: session.logger, whenFree: this.#whenFree(stop) };
+    const copied = { transfer, blobs: 0, bytes: 0 };
+    const copyBlob = async (blob: Descriptor): Promise<void> => {
+      const onSent = this.#progress.watch(transfer.target, blob);
+      const outcome = await this.#shared.copy(source, target, blob, { ...sending, onSent, isAbsent: true });
+      this.#progress.settle(transfer.target, blob, outcome === 'copied');
+      if (outcome !== 'copied') return;
+      copied.blobs++;
+      copied.bytes += blob.size;
+    };
+    const others = await this.#firstBlobs.copy(transfer, copyBlob);
+    await mapConcurrent(others, layersAtOnce, copyBlob, { signal });
+    await putContents(source, target, transfer.contents, transfer, getTargetVersion(transfer), {
+      signal,
+      resend: (blob) => this.#shared.resend(source, target, blob, sending),
+    });
+    this.#options.onCopied?.(transfer, transfer.contents.root.digest);
+    return copied;
+  }
+
+  /** Returns what runs requests and transfers within the limits of the run, until its stop. */
+  #whenFree(stop: StepLimits['stop']): CopyBlobOptions['whenFree'] {
+    return (bytes, work) =>
+      (bytes > largeBlobBytes ? this.#large : this.#small)(() => {
+        throwIfCancelled(stop);
+        return work();
+      });
+  }
 }
 
 /**

@@ -243,9 +243,7 @@ graph/validation/bundle-faults.ts findEntryFaults
 mirror/helm/open-charts.ts readCharts
 mirror/inventory/take-inventory.ts readRepository
 mirror/lock/encode-lock.ts encodeContent
-mirror/lock/lock-mirror.ts createLockMirror
 mirror/lock/locked-contents.ts readContentTables
-mirror/lock/shard-blobs.ts copyShard
 mirror/release/open-releases.ts openReleases
 mirror/selection/dependencies.ts closeDependencies
 mirror/selection/growing-catalog.ts createGrowingCatalog

@@ -5,7 +5,7 @@ import {
   type ClusterResourceOptions,
   encodeClusterResources,
 } from '../../mirror/image-set/image-set-resources.js';
-import { type LockMirrorOptions, createLockMirror } from '../../mirror/lock/lock-mirror.js';
+import { type LockMirrorOptions, LockMirror } from '../../mirror/lock/lock-mirror.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { readArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import type { ImageSetRun, MirrorMapping, MirrorResult } from './image-set-run.js';
@@ -76,7 +76,7 @@ export async function copyLocked(
   { lock, set, templates }: { lock: ImageSetLock; set: MirroredContent; templates: Templates },
   content: Pick<LockMirrorOptions, 'archive' | 'base' | 'open' | 'shard' | 'shardWaitMs'>,
 ): Promise<MirrorResult> {
-  const mirror = createLockMirror(lock, {
+  const mirror = new LockMirror(lock, {
     target: run.destination.target,
     transfer: run.transfer,
     ...content,

@@ -1,28 +1,26 @@
-import { mapConcurrent, sleep } from '../../core/concurrency.js';
+import { mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
-import { getOrAdd, groupBy } from '../../core/groups.js';
+import { getOrAdd } from '../../core/groups.js';
 import { count } from '../../core/printable.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { type MirrorTarget, getDestination, pathBelow } from '../naming/mirror-target.js';
 import { toBundleKey } from '../plan/planned-image.js';
-import { copyTransfers, noteKnown } from '../transfer/copy-transfers.js';
-import { joinReports, splitCopyOrder } from '../transfer/transfer-step.js';
-import {
-  type PinnedTransfer,
-  type StepFaults,
-  type SurveyedTransfer,
-  type TransferOptions,
-  type TransferReport,
-  isComplete,
+import { copyTransfers } from '../transfer/copy-transfers.js';
+import { joinReports, noCopies, splitCopyOrder } from '../transfer/transfer-step.js';
+import type {
+  PinnedTransfer,
+  StepFaults,
+  SurveyedTransfer,
+  TransferOptions,
 } from '../transfer/transfer-types.js';
 import { surveyTransfers } from '../transfer/transfer.js';
 import type { BaseContent } from './base-content.js';
 import { type BytePlan, planSurveyed } from './byte-plan.js';
 import { type ImageSetLock, type LockedImage, withoutHeld } from './lock.js';
 import { type LockPlanOptions, getTargetName, toTransfers } from './lock-plan.js';
-import { copyShard, planSharedBlobs } from './shard-blobs.js';
+import { type LockReport, ShardMirror } from './shard-mirror.js';
 import { type Shard, assignShards } from './shard.js';
 
 /** Options of mirroring a lock. */
@@ -38,152 +36,81 @@ export interface LockMirrorOptions extends LockPlanOptions {
   base?: BaseContent | undefined;
 }
 
-/** Interval of requests for the progress of other shards. */
-const pollMs = 500;
-/** Number of images in the first batch of a search, doubled for each further one. */
-const firstBatch = 50;
+/** Mirrors the images of a lock by digest; no tag is resolved. */
+export class LockMirror {
+  readonly #lock: ImageSetLock;
+  readonly #options: LockMirrorOptions;
+  readonly #operands: readonly PinnedTransfer[];
+  readonly #catalogs: readonly PinnedTransfer[];
+  /** The part of one shard; undefined for a mirror of the whole lock. */
+  readonly #shard: ShardMirror | undefined;
+  readonly #shared = new SharedBlobs();
+  #survey: StepFaults & { surveyed: SurveyedTransfer[] } = { surveyed: [], missing: [], failed: [] };
 
-interface LockReport extends TransferReport {
-  /** Images of other shards seen missing, so the catalogs wait; the search of an earlier shard ends with the first few. */
-  waiting: number;
-}
+  /** Throws errors of `toTransfers`. */
+  constructor(whole: ImageSetLock, options: LockMirrorOptions) {
+    const { shard, transfer, shardWaitMs: waitMs = 0 } = options;
+    this.#lock = withoutHeld(whole);
+    this.#options = options;
+    const transfers = toTransfers(this.#lock, options);
+    const order = splitCopyOrder(transfers);
+    [this.#operands, this.#catalogs] = order;
+    if (shard === undefined) return;
+    const images = this.#lock.images.filter((_, i) => transfers[i]?.isLast !== true);
+    const shards = assignShards(images, shard.count);
+    this.#shard = new ShardMirror(order, shards, { shard, transfer, shared: this.#shared, waitMs });
+  }
 
-/** Mirrors the images of a lock by digest; no tag is resolved. Throws errors of `toTransfers`. */
-export function createLockMirror(whole: ImageSetLock, options: LockMirrorOptions) {
-  const lock = withoutHeld(whole);
-  const { shard, base, archive, transfer, target, shardWaitMs: waitMs = 0 } = options;
-  const transfers = toTransfers(lock, options);
-  const [operands, catalogs] = splitCopyOrder(transfers);
-  const images = lock.images.filter((_, i) => transfers[i]?.isLast !== true);
-  const shards = shard === undefined ? [] : assignShards(images, shard.count);
-  const [own, others] = [true, false].map((isOwn) =>
-    operands.filter((_, i) => (shards[i] === shard?.index) === isOwn),
-  ) as [PinnedTransfer[], PinnedTransfer[]];
-  const shardOf = new Map(operands.map((transfer, i) => [transfer, shards[i] as number]));
-  const plan = shard === undefined ? new Map() : planSharedBlobs(operands, shards);
-  let surveyed: SurveyedTransfer[] = [];
-  const unsurveyed: StepFaults = { missing: [], failed: [] };
-  const findMissingParts = createPartSearch(lock, target);
-  const shared = new SharedBlobs();
-
-  /** Returns the incomplete images, and notes the blobs of the others, which catalogs may share. */
-  const findIncomplete = async (pinned: readonly PinnedTransfer[]): Promise<PinnedTransfer[]> => {
-    const { surveyed: current } = await surveyTransfers(pinned, transfer);
-    const present = current.filter(isComplete);
-    noteKnown(present, shared);
-    const complete = new Set(present.map(({ targetName }) => targetName));
-    return pinned.filter(({ targetName }) => !complete.has(targetName));
-  };
-
-  /** Returns the number of incomplete images in the first batch with any. */
-  const findSomeIncomplete = async (pinned: readonly PinnedTransfer[]): Promise<number> => {
-    for (let start = 0, size = firstBatch; start < pinned.length; start += size, size *= 2) {
-      const left = await findIncomplete(pinned.slice(start, start + size));
-      if (left.length > 0) return left.length;
+  /** Surveys the target. Throws OpmateError for content that neither it nor the archives have. */
+  async survey(): Promise<BytePlan> {
+    const { base, archive, transfer, target } = this.#options;
+    const wanted = this.#shard?.own ?? [...this.#operands, ...this.#catalogs];
+    // Content of an inventory may have been deleted since, also below present manifests.
+    const everyBlob = base?.isOfRegistry() === true;
+    // Other shards write to the same repositories, so one blob does not prove the others.
+    const isExact = everyBlob || this.#shard !== undefined;
+    this.#survey = await surveyTransfers(wanted, { ...transfer, isExact, everyBlob });
+    const { surveyed } = this.#survey;
+    if (archive !== undefined && base !== undefined) {
+      await requireBase(archive, base, surveyed, transfer);
+      await requireManifests(archive, surveyed, transfer);
     }
-    return 0;
-  };
-
-  /** Waits until all are complete, or no further one was for `limitMs`. Returns the number of incomplete ones. */
-  const waitFor = async (pinned: readonly PinnedTransfer[], limitMs: number): Promise<number> => {
-    let left = await findIncomplete(pinned);
-    let lastProgress = performance.now();
-    while (left.length > 0 && performance.now() - lastProgress < limitMs) {
-      await sleep(Math.min(pollMs, limitMs), transfer.session.signal);
-      const before = left.length;
-      left = await findIncomplete(left);
-      if (left.length < before) lastProgress = performance.now();
-    }
-    return left.length;
-  };
-
-  /**
-   * Copies the images of one shard. Catalogs are copied by the last shard, which checks all images, or, if that gave up, by
-   * any shard that finds all other images present.
-   */
-  const copyOwn = async (
-    { index, count: shardCount }: Shard,
-    missing: readonly SurveyedTransfer[],
-  ): Promise<LockReport> => {
-    const first = joinReports(
-      { ...noCopies, ...unsurveyed },
-      await copyShard(missing, shared, { shard: index, plan, transfer, waitMs }),
+    const names = new Set(wanted.map(({ targetName }) => targetName));
+    return planSurveyed(
+      this.#lock.images.filter((image) => names.has(getTargetName(image, target))),
+      surveyed,
+      this.#lock.catalogs,
     );
-    if (index < shardCount - 1) {
-      // An image of another shard matters only to a catalog that is not copied yet.
-      const isDone = first.failed.length === 0 && (await findIncomplete(catalogs)).length === 0;
-      if (isDone || catalogs.length === 0) return { ...first, waiting: 0 };
-      const waiting = await findSomeIncomplete(lastFirst(others, shardOf));
-      if (waiting > 0 || first.failed.length > 0) return { ...first, waiting };
-      if ((await waitFor(catalogs, waitMs)) === 0) return { ...first, waiting: 0 };
-    } else {
-      const limitMs = first.failed.length > 0 || catalogs.length === 0 ? 0 : waitMs;
-      const waiting = await waitFor(others, limitMs);
-      if (waiting > 0 || first.failed.length > 0) return { ...first, waiting };
-    }
-    const last = await surveyTransfers(catalogs, transfer);
-    return { ...joinReports(first, await copyTransfers(last.surveyed, transfer, shared)), waiting: 0 };
-  };
+  }
 
-  return {
-    /** Surveys the target. Throws OpmateError for content that neither it nor the archives have. */
-    async survey(): Promise<BytePlan> {
-      const wanted = shard === undefined ? [...operands, ...catalogs] : own;
-      // Content of an inventory may have been deleted since, also below present manifests.
-      const everyBlob = base?.isOfRegistry() === true;
-      // Other shards write to the same repositories, so one blob does not prove the others.
-      const isExact = everyBlob || shard !== undefined;
-      const survey = await surveyTransfers(wanted, { ...transfer, isExact, everyBlob });
-      ({ surveyed } = survey);
-      unsurveyed.missing.push(...survey.missing);
-      unsurveyed.failed.push(...survey.failed);
-      if (archive !== undefined && base !== undefined) {
-        await requireBase(archive, base, surveyed, transfer);
-        await requireManifests(archive, surveyed, transfer);
-      }
-      const names = new Set(wanted.map(({ targetName }) => targetName));
-      return planSurveyed(
-        lock.images.filter((image) => names.has(getTargetName(image, target))),
-        surveyed,
-        lock.catalogs,
-      );
-    },
-    /** Copies the content that the survey found missing; catalogs last. */
-    async copy(): Promise<LockReport> {
-      const [first, last] = splitCopyOrder(surveyed);
-      for (const [digest, repository] of base?.holders ?? [])
-        shared.note({ registry: target.registry, repository }, digest);
-      if (shard !== undefined) return copyOwn(shard, first);
-      const report = joinReports(
-        { ...noCopies, ...unsurveyed },
-        await copyTransfers(first, transfer, shared),
-      );
-      const lost = [...report.missing, ...report.failed.map((item) => item.transfer)];
-      const names = new Set(lost.map(({ targetName }) => targetName));
-      const incomplete = last.flatMap((item) => {
-        const parts = findMissingParts(item.targetName, names);
-        return parts === 0 ? [] : [{ transfer: item, error: createIncompleteError(item, parts) }];
-      });
-      for (const { error } of incomplete) transfer.session.logger?.log('error', error.message);
-      const whole = last.filter((item) => incomplete.every((other) => other.transfer !== item));
-      const rest = await copyTransfers(whole, transfer, shared);
-      return { ...joinReports(report, rest, { ...noCopies, failed: incomplete }), waiting: 0 };
-    },
-  };
+  /** Copies the content that the survey found missing; catalogs last. */
+  async copy(): Promise<LockReport> {
+    const { base, target, transfer } = this.#options;
+    const { surveyed, ...faults } = this.#survey;
+    const [first, last] = splitCopyOrder(surveyed);
+    for (const [digest, repository] of base?.holders ?? [])
+      this.#shared.note({ registry: target.registry, repository }, digest);
+    if (this.#shard !== undefined) return this.#shard.copy(first, faults);
+    const copied = await copyTransfers(first, transfer, this.#shared);
+    const report = joinReports({ ...noCopies, ...faults }, copied);
+    const incomplete = this.#findIncomplete(last, report);
+    for (const { error } of incomplete) transfer.session.logger?.log('error', error.message);
+    const whole = last.filter((item) => incomplete.every((other) => other.transfer !== item));
+    const rest = await copyTransfers(whole, transfer, this.#shared);
+    return { ...joinReports(report, rest, { ...noCopies, failed: incomplete }), waiting: 0 };
+  }
+
+  /** Returns the catalogs and releases that need images that were not copied. */
+  #findIncomplete(last: readonly SurveyedTransfer[], { missing, failed }: StepFaults): StepFaults['failed'] {
+    const findMissingParts = createPartSearch(this.#lock, this.#options.target);
+    const lost = [...missing, ...failed.map((item) => item.transfer)];
+    const names = new Set(lost.map(({ targetName }) => targetName));
+    return last.flatMap((item) => {
+      const parts = findMissingParts(item.targetName, names);
+      return parts === 0 ? [] : [{ transfer: item, error: createIncompleteError(item, parts) }];
+    });
+  }
 }
-
-/** Returns images in the order in which a missing one is expected: shards copy theirs in their order, at the same time. */
-function lastFirst(
-  transfers: readonly PinnedTransfer[],
-  shardOf: ReadonlyMap<PinnedTransfer, number>,
-): PinnedTransfer[] {
-  const groups = [...groupBy(transfers, (transfer) => shardOf.get(transfer)).values()];
-  const ordered: PinnedTransfer[] = [];
-  while (ordered.length < transfers.length) for (const group of groups) ordered.push(...group.splice(-1));
-  return ordered;
-}
-
-const noCopies: TransferReport = { done: [], missing: [], failed: [], blobs: 0, bytes: 0 };
 
 /** Returns a function that counts the images among missing ones that a catalog or release needs, all by target name. */
 function createPartSearch({ catalogs, images }: ImageSetLock, target: MirrorTarget) {

@@ -6,7 +6,7 @@ import type { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { toBlobPlace } from '../transfer/byte-progress.js';
 import { copyTransfers, noteKnown } from '../transfer/copy-transfers.js';
-import { createPlaces, joinReports } from '../transfer/transfer-step.js';
+import { createPlaces, joinReports, noCopies } from '../transfer/transfer-step.js';
 import type {
   PinnedTransfer,
   SurveyedTransfer,
@@ -36,6 +36,11 @@ interface LackingBlob {
 interface BlobPlace {
   blob: Descriptor;
   target: Reference;
+}
+
+/** A place where a blob arrives, with those that need it. */
+interface Arrival extends BlobPlace {
+  users: LackingBlob[];
 }
 
 const firstPollMs = 100;
@@ -96,51 +101,62 @@ export async function copyShard(
   shared: SharedBlobs,
   options: CopyShardOptions,
 ): Promise<TransferReport> {
-  const { shard, plan, transfer, waitMs } = options;
-  const { session, maxPerRegistry } = transfer;
-  const { logger, signal } = session;
-  const places = createPlaces(session);
-  const sent = { blobs: 0, bytes: 0 };
+  const copy = new ShardCopy(shared, options);
+  try {
+    return await copy.copyAll(surveyed);
+  } finally {
+    await copy.close();
+  }
+}
 
-  /** Uploads blobs, or mounts those the registry is known to have. */
-  const provide = (blobs: readonly LackingBlob[]) =>
-    mapConcurrent(
-      blobs,
-      maxPerRegistry,
-      async ({ blob, transfer: image }) => {
-        const { repository: source } = await places.openSource(image);
-        const target = await places.openTarget(image.target);
-        const outcome = await shared.copy(source, target, blob, { signal, logger, isAbsent: true });
-        if (outcome !== 'copied') return;
-        sent.blobs++;
-        sent.bytes += blob.size;
-      },
-      session,
-    );
+/** A copy of the images of one shard. */
+class ShardCopy {
+  readonly #shared: SharedBlobs;
+  readonly #options: CopyShardOptions;
+  readonly #places: ReturnType<typeof createPlaces>;
+  /** Content sent before the images. */
+  readonly #sent = { blobs: 0, bytes: 0 };
 
-  /** Notes a repository to mount a blob from, if it has the blob. */
-  const noteIfPresent = async ({ blob, target }: BlobPlace): Promise<boolean> => {
-    const repository = await places.openTarget(target);
-    if (!(await repository.hasBlob(blob, session))) return false;
-    shared.note(toBlobPlace(target), blob.digest);
-    return true;
-  };
+  constructor(shared: SharedBlobs, options: CopyShardOptions) {
+    this.#shared = shared;
+    this.#options = options;
+    this.#places = createPlaces(options.transfer.session);
+  }
 
-  const isProvider = ({ shared: { providers }, repository }: LackingBlob): boolean =>
-    providers.get(repository) === shard;
+  async copyAll(surveyed: readonly SurveyedTransfer[]): Promise<TransferReport> {
+    const { plan, transfer } = this.#options;
+    noteKnown(surveyed, this.#shared);
+    const lacking = findLackingBlobs(surveyed, plan);
+    const own = lacking.filter((blob) => this.#isOwn(blob));
+    await this.#provide(own.filter(isAtHome));
+    await this.#provide(own.filter((blob) => !isAtHome(blob)));
+    const others = lacking.filter((blob) => !this.#isOwn(blob));
+    const keys = new Set(others.map(toKey));
+    const isWaiting = ({ target, blobs }: SurveyedTransfer): boolean =>
+      target.transport === 'docker' &&
+      blobs.some((blob) => keys.has(toKey({ blob, repository: target.repository })));
+    const ready = surveyed.filter((image) => !isWaiting(image));
+    const first = await copyTransfers(ready, transfer, this.#shared);
+    if (others.length > 0) await this.#waitFor(others);
+    const last = await copyTransfers(surveyed.filter(isWaiting), transfer, this.#shared);
+    return joinReports({ ...noCopies, ...this.#sent }, first, last);
+  }
+
+  async close(): Promise<void> {
+    await this.#places.close();
+  }
 
   /** Waits for the blobs of other shards, and mounts those that this shard provides to a repository. */
-  const waitFor = async (blobs: readonly LackingBlob[]): Promise<void> => {
+  async #waitFor(blobs: readonly LackingBlob[]): Promise<void> {
+    const { transfer, waitMs } = this.#options;
+    const { logger, signal } = transfer.session;
     // A blob that this shard mounts in many repositories arrives in one.
-    let left = groupByArrival(blobs, isProvider);
+    let left = groupByArrival(blobs, (blob) => this.#isProvider(blob));
     let lastProgress = performance.now();
     let pollMs = firstPollMs;
     for (;;) {
-      const isPresent = await mapConcurrent(left, maxPerRegistry, noteIfPresent, session);
-      const arrived = left.filter((_, i) => isPresent[i] === true);
-      await provide(arrived.flatMap(({ users }) => users.filter(isProvider)));
       const before = left.length;
-      left = left.filter((_, i) => isPresent[i] !== true);
+      left = await this.#takeArrived(left);
       if (left.length === 0) return;
       const now = performance.now();
       if (left.length < before) {
@@ -158,30 +174,56 @@ export async function copyShard(
       left.flatMap(({ users }) => users),
       () => true,
     );
-    await mapConcurrent(homes, maxPerRegistry, noteIfPresent, session);
-  };
-
-  try {
-    noteKnown(surveyed, shared);
-    const lacking = findLackingBlobs(surveyed, plan);
-    const isOwn = (blob: LackingBlob): boolean => blob.shared.owner === shard && isProvider(blob);
-    const isAtHome = ({ shared: { home }, repository }: LackingBlob): boolean => repository === home;
-    const own = lacking.filter(isOwn);
-    await provide(own.filter(isAtHome));
-    await provide(own.filter((blob) => !isAtHome(blob)));
-    const others = lacking.filter((blob) => !isOwn(blob));
-    const keys = new Set(others.map(toKey));
-    const isWaiting = ({ target, blobs }: SurveyedTransfer): boolean =>
-      target.transport === 'docker' &&
-      blobs.some((blob) => keys.has(toKey({ blob, repository: target.repository })));
-    const ready = surveyed.filter((image) => !isWaiting(image));
-    const first = await copyTransfers(ready, transfer, shared);
-    if (others.length > 0) await waitFor(others);
-    const last = await copyTransfers(surveyed.filter(isWaiting), transfer, shared);
-    return joinReports({ done: [], missing: [], failed: [], ...sent }, first, last);
-  } finally {
-    await places.close();
+    await this.#noteHolders(homes);
   }
+
+  /** Mounts what this shard provides of blobs that arrived; returns those that did not. */
+  async #takeArrived(places: readonly Arrival[]): Promise<Arrival[]> {
+    const isPresent = await this.#noteHolders(places);
+    const arrived = places.filter((_, i) => isPresent[i] === true);
+    await this.#provide(arrived.flatMap(({ users }) => users.filter((blob) => this.#isProvider(blob))));
+    return places.filter((_, i) => isPresent[i] !== true);
+  }
+
+  /** Notes the repositories to mount blobs from that have them; returns whether each has. */
+  async #noteHolders(places: readonly BlobPlace[]): Promise<boolean[]> {
+    const { session, maxPerRegistry } = this.#options.transfer;
+    const noteIfPresent = async ({ blob, target }: BlobPlace): Promise<boolean> => {
+      const repository = await this.#places.openTarget(target);
+      if (!(await repository.hasBlob(blob, session))) return false;
+      this.#shared.note(toBlobPlace(target), blob.digest);
+      return true;
+    };
+    return mapConcurrent(places, maxPerRegistry, noteIfPresent, session);
+  }
+
+  /** Uploads blobs, or mounts those the registry is known to have. */
+  async #provide(blobs: readonly LackingBlob[]): Promise<void> {
+    const { session, maxPerRegistry } = this.#options.transfer;
+    const { logger, signal } = session;
+    const provideOne = async ({ blob, transfer }: LackingBlob): Promise<void> => {
+      const { repository: source } = await this.#places.openSource(transfer);
+      const target = await this.#places.openTarget(transfer.target);
+      const outcome = await this.#shared.copy(source, target, blob, { signal, logger, isAbsent: true });
+      if (outcome !== 'copied') return;
+      this.#sent.blobs++;
+      this.#sent.bytes += blob.size;
+    };
+    await mapConcurrent(blobs, maxPerRegistry, provideOne, session);
+  }
+
+  /** Reports whether this shard uploads a blob, and to this repository. */
+  #isOwn(blob: LackingBlob): boolean {
+    return blob.shared.owner === this.#options.shard && this.#isProvider(blob);
+  }
+
+  #isProvider({ shared: { providers }, repository }: LackingBlob): boolean {
+    return providers.get(repository) === this.#options.shard;
+  }
+}
+
+function isAtHome({ shared: { home }, repository }: LackingBlob): boolean {
+  return repository === home;
 }
 
 function findLackingBlobs(
@@ -205,11 +247,8 @@ function findLackingBlobs(
  * Groups blobs by the place where they arrive: the repository that the blob is uploaded to if this shard mounts it from
  * there, else their own.
  */
-function groupByArrival(
-  blobs: readonly LackingBlob[],
-  isMounted: (blob: LackingBlob) => boolean,
-): (BlobPlace & { users: LackingBlob[] })[] {
-  const groups = new Map<string, BlobPlace & { users: LackingBlob[] }>();
+function groupByArrival(blobs: readonly LackingBlob[], isMounted: (blob: LackingBlob) => boolean): Arrival[] {
+  const groups = new Map<string, Arrival>();
   for (const lacking of blobs) {
     const { blob, transfer, shared } = lacking;
     const repository = isMounted(lacking) ? shared.home : lacking.repository;

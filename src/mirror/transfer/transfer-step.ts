@@ -255,6 +255,9 @@ function sortOutcomes<R>(transfers: readonly Transfer[], outcomes: readonly Outc
   return sorted;
 }
 
+/** Report of copying nothing. */
+export const noCopies: TransferReport = { done: [], missing: [], failed: [], blobs: 0, bytes: 0 };
+
 /** Returns one report of several copies. */
 export function joinReports(...reports: readonly TransferReport[]): TransferReport {
   const sum = (key: 'blobs' | 'bytes'): number => reports.reduce((total, report) => total + report[key], 0);

@@ -241,9 +241,6 @@ cluster/documents/render-deployments.ts run
 files/change-directory.ts change
 graph/validation/bundle-faults.ts findEntryFaults
 mirror/helm/open-charts.ts readCharts
-mirror/inventory/take-inventory.ts readRepository
-mirror/lock/encode-lock.ts encodeContent
-mirror/lock/locked-contents.ts readContentTables
 mirror/release/open-releases.ts openReleases
 mirror/selection/dependencies.ts closeDependencies
 mirror/selection/growing-catalog.ts createGrowingCatalog

@@ -55,7 +55,8 @@ export async function takeInventory(target: MirrorTarget, options: TakeInventory
         withoutMirrors: true,
       });
       const digests = wanted.get(name) ?? new Set<string>();
-      const content = await readRepository(repository, digests, { signal, logger, concurrency });
+      const reader = new RepositoryReader(repository, { signal, logger, concurrency });
+      const content = await reader.read(digests);
       const progress = { current: ++done, total: names.length, unit: 'items' as const };
       logger.progress({ task: 'take inventory', state: 'update', ...progress });
       return content;
@@ -108,111 +109,123 @@ interface RepositoryContent {
 
 type ReadOptions = CancelOptions & { concurrency: number; logger: Logger };
 
-/** Reads the tags of a repository and these digests, with all that they need. */
-async function readRepository(
-  source: Repository,
-  digests: ReadonlySet<string>,
-  options: ReadOptions,
-): Promise<RepositoryContent> {
-  const { concurrency } = options;
-  const manifests = new Map<string, number>();
-  const blobs = new Map<string, Descriptor>();
-  // A listed repository may be empty, a given one missing.
-  const names = await ifFound(source.listTags(options));
-  const roots = await mapConcurrent(
-    [...(names ?? []), ...digests],
-    concurrency,
-    async (name) => ({ name, content: await getManifest(name) }),
-    options,
-  );
-  const tags = new Map<string, string>();
-  for (const { name, content } of roots) {
-    if (content !== undefined && !name.includes(':')) tags.set(name, content.descriptor.digest);
+/** Reads the content of a repository. */
+class RepositoryReader {
+  readonly #source: Repository;
+  readonly #options: ReadOptions;
+  /** Sizes of read manifests, by digest. */
+  readonly #manifests = new Map<string, number>();
+  /** Blobs of these manifests, by digest. */
+  readonly #blobs = new Map<string, Descriptor>();
+
+  constructor(source: Repository, options: ReadOptions) {
+    this.#source = source;
+    this.#options = options;
   }
-  const contents = roots.flatMap(({ content }) => content ?? []);
-  await walk(contents);
-  await walkReferrers(contents, new Set(names));
-  const present = await presentBlobs();
-  const repository = { tags, manifests: new Set(manifests.keys()), blobs: new Set(present.keys()) };
-  return { repository, manifests, blobs: present };
+
+  /** Reads the tags of the repository and these digests, with all that they need. */
+  async read(digests: ReadonlySet<string>): Promise<RepositoryContent> {
+    // A listed repository may be empty, a given one missing.
+    const names = (await ifFound(this.#source.listTags(this.#options))) ?? [];
+    const roots = await this.#readAll([...names, ...digests], async (name) => ({
+      name,
+      content: await this.#getManifest(name),
+    }));
+    const tags = new Map<string, string>();
+    for (const { name, content } of roots) {
+      if (content !== undefined && !name.includes(':')) tags.set(name, content.descriptor.digest);
+    }
+    const contents = roots.flatMap(({ content }) => content ?? []);
+    await this.#walk(contents);
+    await this.#walkReferrers(contents, new Set(names));
+    const blobs = await this.#findPresentBlobs();
+    const manifests = this.#manifests;
+    const repository = { tags, manifests: new Set(manifests.keys()), blobs: new Set(blobs.keys()) };
+    return { repository, manifests, blobs };
+  }
 
   /** Reads manifests and their listed ones, level by level; missing ones are skipped. */
-  async function walk(first: readonly ManifestContent[]): Promise<void> {
+  async #walk(first: readonly ManifestContent[]): Promise<void> {
     let level = first;
     while (level.length > 0) {
       const next = new Set<string>();
       for (const content of level) {
-        const { digest, size } = content.descriptor;
-        if (manifests.has(digest)) continue;
-        if (manifests.size >= maxManifestsOfRepository)
-          throw new LimitError(`more than ${maxManifestsOfRepository} manifests`, {
-            subject: source.name,
-          });
-        let described: ReturnType<typeof describeManifest>;
-        try {
-          described = describeManifest(content, getSubject(source.name, digest));
-        } catch (error) {
-          warn(error);
-          continue;
-        }
-        manifests.set(digest, size);
-        for (const blob of described.manifest.blobs) blobs.set(blob.digest, blob);
-        for (const listed of described.manifest.manifests) if (!manifests.has(listed)) next.add(listed);
+        for (const listed of this.#noteManifest(content)) if (!this.#manifests.has(listed)) next.add(listed);
       }
-      const read = await mapConcurrent([...next], concurrency, (digest) => getManifest(digest), options);
-      level = read.filter((content) => content !== undefined);
+      level = await this.#getManifests([...next]);
     }
   }
 
-  async function walkReferrers(roots: readonly ManifestContent[], tags: ReadonlySet<string>): Promise<void> {
+  /** Notes a manifest and its blobs; returns the manifests that it lists, none if it is noted already or unreadable. */
+  #noteManifest(content: ManifestContent): readonly string[] {
+    const { digest, size } = content.descriptor;
+    if (this.#manifests.has(digest)) return [];
+    if (this.#manifests.size >= maxManifestsOfRepository)
+      throw new LimitError(`more than ${maxManifestsOfRepository} manifests`, { subject: this.#source.name });
+    try {
+      const { manifest } = describeManifest(content, getSubject(this.#source.name, digest));
+      this.#manifests.set(digest, size);
+      for (const blob of manifest.blobs) this.#blobs.set(blob.digest, blob);
+      return manifest.manifests;
+    } catch (error) {
+      this.#warn(error);
+      return [];
+    }
+  }
+
+  async #walkReferrers(roots: readonly ManifestContent[], tags: ReadonlySet<string>): Promise<void> {
     const digests = [...new Set(roots.map(({ descriptor }) => descriptor.digest))];
-    const lists = await mapConcurrent(
-      digests,
-      concurrency,
-      (digest) =>
-        source.listReferrers(digest, { ...options, tags }).catch((error: unknown) => {
-          warn(error);
-          return [];
-        }),
-      options,
+    const lists = await this.#readAll(digests, (digest) =>
+      this.#source.listReferrers(digest, { ...this.#options, tags }).catch((error: unknown) => {
+        this.#warn(error);
+        return [];
+      }),
     );
-    const fresh = [...new Set(lists.flat().map(({ digest }) => digest))].filter(
-      (digest) => !manifests.has(digest),
-    );
-    const read = await mapConcurrent(fresh, concurrency, (digest) => getManifest(digest), options);
-    await walk(read.filter((content) => content !== undefined));
+    const referrers = new Set(lists.flat().map(({ digest }) => digest));
+    const fresh = [...referrers].filter((digest) => !this.#manifests.has(digest));
+    await this.#walk(await this.#getManifests(fresh));
+  }
+
+  /** Returns the sizes of present blobs: a manifest does not prove that its blobs exist. */
+  async #findPresentBlobs(): Promise<Map<string, number>> {
+    const { name } = this.#source;
+    const all = [...this.#blobs.values()];
+    if (all.length > maxInventoryItems)
+      throw new LimitError(`more than ${maxInventoryItems} blobs`, { subject: name });
+    const isPresent = await this.#readAll(all, (blob) => this.#source.hasBlob(blob, this.#options));
+    const missing = all.filter((blob, i) => isPresent[i] !== true && !isNonDistributable(blob));
+    if (missing.length > 0) {
+      const problem = `${count(missing.length, 'blob')} missing, e.g. ${missing[0]?.digest ?? ''}`;
+      this.#options.logger.log('warn', `${name}: ${problem}: left out of the inventory`);
+    }
+    return new Map(all.filter((_, i) => isPresent[i] === true).map(({ digest, size }) => [digest, size]));
+  }
+
+  async #getManifests(digests: readonly string[]): Promise<ManifestContent[]> {
+    const read = await this.#readAll(digests, (digest) => this.#getManifest(digest));
+    return read.filter((content) => content !== undefined);
   }
 
   /** Returns undefined for a missing manifest, or with a warning for an unreadable one. */
-  async function getManifest(reference: string): Promise<ManifestContent | undefined> {
-    return ifFound(source.getManifest(reference, options)).catch((error: unknown) => {
-      warn(error);
+  async #getManifest(reference: string): Promise<ManifestContent | undefined> {
+    return ifFound(this.#source.getManifest(reference, this.#options)).catch((error: unknown) => {
+      this.#warn(error);
       return undefined;
     });
   }
 
+  #readAll<T, R>(items: readonly T[], read: (item: T) => Promise<R>): Promise<R[]> {
+    return mapConcurrent(items, this.#options.concurrency, read, this.#options);
+  }
+
   /** Warns about unusable content; throws other errors. */
-  function warn(error: unknown): void {
-    throwIfCancelled(options.signal);
+  #warn(error: unknown): void {
+    throwIfCancelled(this.#options.signal);
     const isContent =
       error instanceof OpmateError &&
       ['INVALID', 'SYNTAX', 'DIGEST', 'LIMIT', 'UNSUPPORTED'].includes(error.code);
     if (!isContent) throw error;
-    options.logger.log('warn', `${error.message}: left out of the inventory`);
-  }
-
-  /** Returns the sizes of present blobs: a manifest does not prove that its blobs exist. */
-  async function presentBlobs(): Promise<Map<string, number>> {
-    const all = [...blobs.values()];
-    if (all.length > maxInventoryItems)
-      throw new LimitError(`more than ${maxInventoryItems} blobs`, { subject: source.name });
-    const isPresent = await mapConcurrent(all, concurrency, (blob) => source.hasBlob(blob, options), options);
-    const missing = all.filter((blob, i) => isPresent[i] !== true && !isNonDistributable(blob));
-    if (missing.length > 0) {
-      const problem = `${count(missing.length, 'blob')} missing, e.g. ${missing[0]?.digest ?? ''}`;
-      options.logger.log('warn', `${source.name}: ${problem}: left out of the inventory`);
-    }
-    return new Map(all.filter((_, i) => isPresent[i] === true).map(({ digest, size }) => [digest, size]));
+    this.#options.logger.log('warn', `${error.message}: left out of the inventory`);
   }
 }
 

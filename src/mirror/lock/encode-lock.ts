@@ -3,7 +3,7 @@ import { getOrAdd } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
 import { setFields } from '../../kube/object.js';
-import type { ContentManifest } from '../../oci/image/contents.js';
+import type { ContentManifest, ImageContents } from '../../oci/image/contents.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import {
   type ImageSetLock,
@@ -40,55 +40,7 @@ function computePlan(content: ReturnType<typeof encodeContent>): string {
 
 function encodeContent(lock: ImageSetLock) {
   const images = [...lock.images].sort(compareLocked);
-  /** Manifests and blobs of the first image with each; images that describe one differently contain it inline. */
-  const manifests = new Map<string, ContentManifest>();
-  const blobs = new Map<string, Descriptor>();
-  for (const manifest of images.flatMap(({ contents }) => contents.manifests)) {
-    if (manifests.has(manifest.descriptor.digest)) continue;
-    manifests.set(manifest.descriptor.digest, manifest);
-    for (const blob of manifest.blobs) getOrAdd(blobs, blob.digest, () => blob);
-  }
-
-  /** One digest may be a layer of one image and the configuration of another. */
-  const encodeBlob = (blob: Descriptor): JsonValue => {
-    const known = blobs.get(blob.digest);
-    if (known !== undefined && isSameContent(known, blob)) return blob.digest;
-    return setFields(blob, ['digest', 'mediaType', 'size']);
-  };
-
-  const encodeManifest = ({ descriptor, manifests: listed, blobs: own }: ContentManifest) => ({
-    ...setFields(descriptor, ['mediaType', 'size']),
-    ...(listed.length > 0 && { manifests: [...listed] }),
-    ...(own.length > 0 && { blobs: own.map(encodeBlob) }),
-  });
-
-  const encodeImage = (image: LockedImage): JsonValue => {
-    const { contents, aliases, verification } = image;
-    const { digest } = contents.root;
-    const listed = contents.manifests.map((manifest) => {
-      const own = manifest.descriptor.digest;
-      const known = manifests.get(own) as ContentManifest;
-      return isSameManifest(known, manifest) ? own : { digest: own, ...encodeManifest(manifest) };
-    });
-    const tree = listManifestTree(digest, (parent) => manifests.get(parent)?.manifests ?? []);
-    const isTree = tree.length === listed.length && tree.every((item, i) => item === listed[i]);
-    return {
-      ...setFields(image, ['kind', 'reference', 'source']),
-      ...(aliases !== undefined && { aliases: [...aliases] }),
-      ...setFields(image, ['repository', 'tag']),
-      digest,
-      ...(!isTree && { manifests: listed }),
-      ...(image.isHeld === true && { isHeld: true }),
-      bundles: image.bundles.map((bundle) => setFields(bundle, ['package', 'bundle'])),
-      ...(verification !== undefined && {
-        verification: {
-          status: verification.status,
-          reason: verification.reason.slice(0, lockLimits.reasonLength),
-        },
-      }),
-    };
-  };
-
+  const tables = new ContentEncoder(images);
   const { charts = [] } = lock;
   return {
     version: lockFormatVersion,
@@ -99,9 +51,78 @@ function encodeContent(lock: ImageSetLock) {
       charts: charts.map((chart) => setFields(chart, ['source', 'name', 'version', 'repository', 'tag'])),
     }),
     ...(lock.releases !== undefined && { releases: encodeReleases(lock.releases) }),
-    images: images.map(encodeImage),
-    manifests: encodeTable(manifests, encodeManifest),
-    blobs: encodeTable(blobs, (blob) => setFields(blob, ['mediaType', 'size'])),
+    images: images.map((image) => encodeImage(image, tables)),
+    ...tables.encode(),
+  };
+}
+
+/**
+ * Encodes the contents of images by tables of the manifests and blobs of the first image with each; images that describe
+ * one differently contain it inline.
+ */
+class ContentEncoder {
+  readonly #manifests = new Map<string, ContentManifest>();
+  readonly #blobs = new Map<string, Descriptor>();
+
+  constructor(images: readonly LockedImage[]) {
+    for (const manifest of images.flatMap(({ contents }) => contents.manifests)) {
+      if (this.#manifests.has(manifest.descriptor.digest)) continue;
+      this.#manifests.set(manifest.descriptor.digest, manifest);
+      for (const blob of manifest.blobs) getOrAdd(this.#blobs, blob.digest, () => blob);
+    }
+  }
+
+  /** Encodes the tables. */
+  encode() {
+    return {
+      manifests: encodeTable(this.#manifests, (manifest) => this.#encodeManifest(manifest)),
+      blobs: encodeTable(this.#blobs, (blob) => setFields(blob, ['mediaType', 'size'])),
+    };
+  }
+
+  /** Encodes the digest of an image, and its manifests unless they are the tree below it. */
+  encodeContents({ root: { digest }, manifests }: ImageContents): JsonObject {
+    const listed = manifests.map((manifest) => {
+      const own = manifest.descriptor.digest;
+      const known = this.#manifests.get(own) as ContentManifest;
+      return isSameManifest(known, manifest) ? own : { digest: own, ...this.#encodeManifest(manifest) };
+    });
+    const tree = listManifestTree(digest, (parent) => this.#manifests.get(parent)?.manifests ?? []);
+    const isTree = tree.length === listed.length && tree.every((item, i) => item === listed[i]);
+    return { digest, ...(!isTree && { manifests: listed }) };
+  }
+
+  #encodeManifest({ descriptor, manifests, blobs }: ContentManifest) {
+    return {
+      ...setFields(descriptor, ['mediaType', 'size']),
+      ...(manifests.length > 0 && { manifests: [...manifests] }),
+      ...(blobs.length > 0 && { blobs: blobs.map((blob) => this.#encodeBlob(blob)) }),
+    };
+  }
+
+  /** One digest may be a layer of one image and the configuration of another. */
+  #encodeBlob(blob: Descriptor): JsonValue {
+    const known = this.#blobs.get(blob.digest);
+    if (known !== undefined && isSameContent(known, blob)) return blob.digest;
+    return setFields(blob, ['digest', 'mediaType', 'size']);
+  }
+}
+
+function encodeImage(image: LockedImage, tables: ContentEncoder): JsonValue {
+  const { aliases, verification } = image;
+  return {
+    ...setFields(image, ['kind', 'reference', 'source']),
+    ...(aliases !== undefined && { aliases: [...aliases] }),
+    ...setFields(image, ['repository', 'tag']),
+    ...tables.encodeContents(image.contents),
+    ...(image.isHeld === true && { isHeld: true }),
+    bundles: image.bundles.map((bundle) => setFields(bundle, ['package', 'bundle'])),
+    ...(verification !== undefined && {
+      verification: {
+        status: verification.status,
+        reason: verification.reason.slice(0, lockLimits.reasonLength),
+      },
+    }),
   };
 }
 

@@ -6,44 +6,64 @@ import { type Descriptor, maxManifestBytes } from '../../oci/image/types.js';
 import { listManifestTree, lockLimits } from './lock.js';
 import { createUnique } from './locked-fields.js';
 
-/** Reads the contents of an image: its listed manifests, else the tree below its root. */
-export type ContentsReader = ReturnType<typeof readContentTables>;
-
 /**
- * Reads the tables of manifests and blobs of a lock, and returns a reader of the images that refer to them. Fails at
- * manifests that list unknown ones.
+ * The tables of manifests and blobs of a lock, and a reader of the images that refer to them. Fails at manifests that list
+ * unknown ones.
  */
-export function readContentTables(blobTable: Field<never>, manifestTable: Field<never>) {
-  const blobs = new Map<string, Descriptor>();
-  const manifests = new Map<string, ContentManifest>();
+export class ContentTables {
+  readonly #blobs = new Map<string, Descriptor>();
+  readonly #manifests = new Map<string, ContentManifest>();
   /** Manifest trees by root, shared by images with the same root. */
-  const trees = new Map<string, readonly ContentManifest[]>();
-  const sums = { manifests: 0, blobs: 0, bytes: 0 };
+  readonly #trees = new Map<string, readonly ContentManifest[]>();
+  /** Sums of all images. */
+  readonly #sums = { manifests: 0, blobs: 0, bytes: 0 };
 
-  const readBlob = (
+  constructor(blobTable: Field<never>, manifestTable: Field<never>) {
+    for (const [digest, field] of blobTable.entries(lockLimits.manifests))
+      this.#blobs.set(
+        requireDigest(digest, field),
+        this.#readBlob(digest, field.object(['mediaType', 'size'])),
+      );
+    const listedFields = new Map<string, Field<never>>();
+    for (const [digest, field] of manifestTable.entries(lockLimits.manifests)) {
+      const fields = field.object(['mediaType', 'size', 'manifests', 'blobs']);
+      this.#manifests.set(requireDigest(digest, field), this.#readManifest(digest, fields));
+      listedFields.set(digest, fields.manifests);
+    }
+    for (const [digest, { manifests }] of this.#manifests) {
+      const unknown = manifests.findIndex((item) => !this.#manifests.has(item));
+      if (unknown >= 0)
+        listedFields.get(digest)?.field(unknown).fail(`${manifests[unknown]} is not in manifests`);
+    }
+  }
+
+  /** Reads the contents of an image: its listed manifests, else the tree below its root. */
+  readImage(item: Field<never>, root: Field<never>, listed: Field<never>): ImageContents {
+    const digest = root.digest();
+    const own = listed.isPresent
+      ? this.#readList(listed)
+      : getOrAdd(this.#trees, digest, () => this.#readTree(digest, root));
+    const manifest = own.find(({ descriptor }) => descriptor.digest === digest);
+    if (manifest === undefined) return root.fail(`${digest} is not among the manifests of the image`);
+    this.#count(own, item);
+    return { root: manifest.descriptor, manifests: own };
+  }
+
+  #readBlob(
     digest: string,
     { mediaType, size: sizeField }: Readonly<Record<'mediaType' | 'size', Field<never>>>,
-  ): Descriptor => {
+  ): Descriptor {
     const size = sizeField.size();
-    sums.bytes += size;
-    if (sums.bytes > Number.MAX_SAFE_INTEGER)
+    this.#sums.bytes += size;
+    if (this.#sums.bytes > Number.MAX_SAFE_INTEGER)
       return sizeField.fail('more bytes than can be counted', { code: 'limit' });
     return { mediaType: mediaType.text(), digest, size };
-  };
+  }
 
-  const getBlob = (item: Field<never>): Descriptor => {
-    if (typeof item.value === 'string') {
-      const digest = item.digest();
-      return blobs.get(digest) ?? item.fail(`${digest} is not in blobs`);
-    }
-    const fields = item.object(['digest', 'mediaType', 'size']);
-    return readBlob(fields.digest.digest(), fields);
-  };
-
-  const readManifest = (
+  #readManifest(
     digest: string,
     fields: Readonly<Record<'mediaType' | 'size' | 'manifests' | 'blobs', Field<never>>>,
-  ): ContentManifest => {
+  ): ContentManifest {
     const requireUnique = createUnique();
     const { mediaType, size } = fields;
     return {
@@ -52,68 +72,56 @@ export function readContentTables(blobTable: Field<never>, manifestTable: Field<
         .optionalList(lockLimits.manifestsOfImage)
         .map((item) => requireUnique(item.digest(), item)),
       blobs: fields.blobs.optionalList(lockLimits.manifestsOfImage).map((item) => {
-        const blob = getBlob(item);
+        const blob = this.#readListedBlob(item);
         requireUnique(blob.digest, item);
         return blob;
       }),
     };
-  };
+  }
 
-  const getTree = (root: string, field: Field<never>): readonly ContentManifest[] => {
-    if (!manifests.has(root)) return field.fail(`${root} is not in manifests`);
-    const digests = listManifestTree(root, (digest) => manifests.get(digest)?.manifests ?? []);
-    const tree = digests.map((digest) => manifests.get(digest) as ContentManifest);
+  /** Reads a blob of a manifest: its digest in the table, or the blob itself. */
+  #readListedBlob(item: Field<never>): Descriptor {
+    if (typeof item.value === 'string') {
+      const digest = item.digest();
+      return this.#blobs.get(digest) ?? item.fail(`${digest} is not in blobs`);
+    }
+    const fields = item.object(['digest', 'mediaType', 'size']);
+    return this.#readBlob(fields.digest.digest(), fields);
+  }
+
+  #readTree(root: string, field: Field<never>): readonly ContentManifest[] {
+    if (!this.#manifests.has(root)) return field.fail(`${root} is not in manifests`);
+    const digests = listManifestTree(root, (digest) => this.#manifests.get(digest)?.manifests ?? []);
+    const tree = digests.map((digest) => this.#manifests.get(digest) as ContentManifest);
     requireOrder(tree, () => field);
     return tree;
-  };
+  }
 
-  const readList = (field: Field<never>): readonly ContentManifest[] => {
+  #readList(field: Field<never>): readonly ContentManifest[] {
     const items = field.list(lockLimits.manifestsOfImage);
     const requireUnique = createUnique();
     const listed = items.map((item) => {
       if (typeof item.value === 'string') {
         const digest = requireUnique(item.digest(), item);
-        return manifests.get(digest) ?? item.fail(`${digest} is not in manifests`);
+        return this.#manifests.get(digest) ?? item.fail(`${digest} is not in manifests`);
       }
       const fields = item.object(['digest', 'mediaType', 'size', 'manifests', 'blobs']);
-      return readManifest(requireUnique(fields.digest.digest(), item), fields);
+      return this.#readManifest(requireUnique(fields.digest.digest(), item), fields);
     });
     requireOrder(listed, (i) => items[i] as Field<never>);
     return listed;
-  };
+  }
 
   /** Applies the limits to all images together; an index that two images contain counts twice. */
-  const count = (own: readonly ContentManifest[], item: Field<never>): void => {
+  #count(own: readonly ContentManifest[], item: Field<never>): void {
     const { manifestsOfImage, manifests: maxManifests, blobs: maxBlobs } = lockLimits;
     const fail = (problem: string): never => item.fail(`more than ${problem}`, { code: 'limit' });
     if (own.length > manifestsOfImage) fail(`${manifestsOfImage} manifests`);
-    sums.manifests += own.length;
-    for (const manifest of own) sums.blobs += manifest.blobs.length;
-    if (sums.manifests > maxManifests) fail(`${maxManifests} manifests in all`);
-    if (sums.blobs > maxBlobs) fail(`${maxBlobs} blobs in all`);
-  };
-
-  for (const [digest, field] of blobTable.entries(lockLimits.manifests))
-    blobs.set(requireDigest(digest, field), readBlob(digest, field.object(['mediaType', 'size'])));
-  const listedFields = new Map<string, Field<never>>();
-  for (const [digest, field] of manifestTable.entries(lockLimits.manifests)) {
-    const fields = field.object(['mediaType', 'size', 'manifests', 'blobs']);
-    manifests.set(requireDigest(digest, field), readManifest(digest, fields));
-    listedFields.set(digest, fields.manifests);
+    this.#sums.manifests += own.length;
+    for (const manifest of own) this.#sums.blobs += manifest.blobs.length;
+    if (this.#sums.manifests > maxManifests) fail(`${maxManifests} manifests in all`);
+    if (this.#sums.blobs > maxBlobs) fail(`${maxBlobs} blobs in all`);
   }
-  for (const [digest, { manifests: listed }] of manifests) {
-    const unknown = listed.findIndex((item) => !manifests.has(item));
-    if (unknown >= 0) listedFields.get(digest)?.field(unknown).fail(`${listed[unknown]} is not in manifests`);
-  }
-
-  return (item: Field<never>, root: Field<never>, listed: Field<never>): ImageContents => {
-    const digest = root.digest();
-    const own = listed.isPresent ? readList(listed) : getOrAdd(trees, digest, () => getTree(digest, root));
-    const manifest = own.find(({ descriptor }) => descriptor.digest === digest);
-    if (manifest === undefined) return root.fail(`${digest} is not among the manifests of the image`);
-    count(own, item);
-    return { root: manifest.descriptor, manifests: own };
-  };
 }
 
 function requireDigest(digest: string, field: Field<never>): string {

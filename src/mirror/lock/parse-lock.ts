@@ -18,7 +18,7 @@ import {
   lockLimits,
   lockName,
 } from './lock.js';
-import { type ContentsReader, readContentTables } from './locked-contents.js';
+import { ContentTables } from './locked-contents.js';
 import { createUnique, listOf, objectOf, optional, read } from './locked-fields.js';
 import { readReleases } from './locked-releases.js';
 
@@ -61,14 +61,14 @@ export function parseLock(text: string, file: string, kind: 'file' | 'reference'
   if (fields.plan.isPresent) fields.plan.digest();
   const options: Record<string, string> = {};
   for (const [key, option] of fields.options.entries(maxOptions)) setJsonKey(options, key, option.text());
-  const readContents = readContentTables(fields.blobs, fields.manifests);
+  const tables = new ContentTables(fields.blobs, fields.manifests);
   return {
     configuration: fields.configuration.digest(),
     options,
     catalogs: readCatalogs(fields.catalogs),
     ...(fields.charts.isPresent && { charts: fields.charts.list(maxImages).map(readChart) }),
     ...(fields.releases.isPresent && { releases: readReleases(fields.releases) }),
-    images: readImages(fields.images, readContents),
+    images: readImages(fields.images, tables),
   };
 }
 
@@ -137,11 +137,11 @@ const readChart = objectOf<LockedChart>({
   tag: read.tag,
 });
 
-function readImages(field: Field<never>, readContents: ContentsReader): LockedImage[] {
+function readImages(field: Field<never>, tables: ContentTables): LockedImage[] {
   const requireUnique = createUnique();
   const images = field.list(maxImages).map((item) => {
     const { digest, manifests, ...image } = readImageFields(item);
-    const locked = { ...image, contents: readContents(item, digest, manifests) };
+    const locked = { ...image, contents: tables.readImage(item, digest, manifests) };
     requireUnique(getLockedName(locked), item);
     return locked;
   });

@@ -77,7 +77,7 @@ const readTask = 'read charts';
 export async function openCharts(helm: HelmConfig, session: Session): Promise<OpenedCharts> {
   const temporary = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
   try {
-    const charts = await readCharts(helm, temporary.path, session);
+    const charts = await new ChartReader(temporary.path, session).read(helm);
     return { charts, close: () => temporary.remove() };
   } catch (error) {
     await temporary.remove();
@@ -96,63 +96,76 @@ interface WantedChart {
   config: ChartConfig;
 }
 
-/** Reads the charts of a configuration; files go to `directory`. */
-async function readCharts(helm: HelmConfig, directory: string, session: Session): Promise<OpenedChart[]> {
-  const errors = new ErrorList(session.signal);
-  let fileCount = 0;
-  const opened: (OpenedChart | undefined)[] = [];
-  for (const local of helm.local) opened.push(await attempt(() => openLocal(local)));
-  const wanted: WantedChart[] = [];
-  for (const repository of helm.repositories)
-    wanted.push(...((await attempt(() => select(repository))) ?? []));
-  if (wanted.length > maxCharts) throw new LimitError(`mirror.helm: more than ${maxCharts} charts`);
-  opened.push(
-    ...(await mapConcurrent(wanted, downloadsAtOnce, (chart) => attempt(() => openWanted(chart)), session)),
-  );
-  errors.throwIfAny();
-  return opened.filter((chart) => chart !== undefined);
+/** Reads the charts of a configuration; collects all errors. */
+class ChartReader {
+  readonly #session: Session;
+  /** Directory for files. */
+  readonly #directory: string;
+  readonly #errors: ErrorList;
+  #fileCount = 0;
 
-  function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
-    return errors.try(work, ({ code }) => code !== 'INTERNAL' && code !== 'IO');
+  constructor(directory: string, session: Session) {
+    this.#session = session;
+    this.#directory = directory;
+    this.#errors = new ErrorList(session.signal);
   }
 
-  async function openLocal(config: LocalChartConfig): Promise<OpenedChart> {
-    const place = path.resolve(session.workingDirectory, config.path);
+  async read(helm: HelmConfig): Promise<OpenedChart[]> {
+    const opened: (OpenedChart | undefined)[] = [];
+    for (const local of helm.local) opened.push(await this.#attempt(() => this.#openLocal(local)));
+    const wanted: WantedChart[] = [];
+    for (const repository of helm.repositories)
+      wanted.push(...((await this.#attempt(() => this.#select(repository))) ?? []));
+    if (wanted.length > maxCharts) throw new LimitError(`mirror.helm: more than ${maxCharts} charts`);
+    opened.push(
+      ...(await mapConcurrent(
+        wanted,
+        downloadsAtOnce,
+        (chart) => this.#attempt(() => this.#openWanted(chart)),
+        this.#session,
+      )),
+    );
+    this.#errors.throwIfAny();
+    return opened.filter((chart) => chart !== undefined);
+  }
+
+  async #openLocal(config: LocalChartConfig): Promise<OpenedChart> {
+    const place = path.resolve(this.#session.workingDirectory, config.path);
     const label = `chart ${config.path}`;
-    const { chart, packed } = await readLocal(place, label);
-    return toOpened({ config, label, source: config.path, repository: undefined, packed }, chart);
+    const { chart, packed } = await this.#readLocal(place, label);
+    return this.#toOpened({ config, label, source: config.path, repository: undefined, packed }, chart);
   }
 
-  async function readLocal(place: string, label: string): Promise<{ chart: Chart; packed: PackedChart }> {
+  async #readLocal(place: string, label: string): Promise<{ chart: Chart; packed: PackedChart }> {
     if ((await statIfPresent(place))?.isDirectory() === true) {
-      const files = withoutIgnored(await readDirectory(place, session), label);
-      const chart = await loadChart(files, label, session);
-      return { chart, packed: await pack(chart, await packFiles(chart.name, files)) };
+      const files = withoutIgnored(await readDirectory(place, this.#session), label);
+      const chart = await loadChart(files, label, this.#session);
+      return { chart, packed: await this.#pack(chart, await packFiles(chart.name, files)) };
     }
     const bytes = await readRegularFile(place, maxChartBytes, { name: label }).catch(throwFileError(label));
-    return readPacked(bytes, label);
+    return this.#readPacked(bytes, label);
   }
 
-  async function readPacked(bytes: Buffer, label: string): Promise<{ chart: Chart; packed: PackedChart }> {
-    const chart = await readPackedChart(bytes, label, session);
-    return { chart, packed: await pack(chart, bytes) };
+  async #readPacked(bytes: Buffer, label: string): Promise<{ chart: Chart; packed: PackedChart }> {
+    const chart = await readPackedChart(bytes, label, this.#session);
+    return { chart, packed: await this.#pack(chart, bytes) };
   }
 
-  async function pack({ name, version, metadata }: Chart, bytes: Buffer): Promise<PackedChart> {
-    const file = path.join(directory, `chart-${fileCount++}.tgz`);
+  async #pack({ name, version, metadata }: Chart, bytes: Buffer): Promise<PackedChart> {
+    const file = path.join(this.#directory, `chart-${this.#fileCount++}.tgz`);
     await writeFile(file, bytes, { flag: 'wx', mode: 0o600 });
     return { name, version, metadata, file, digest: computeDigest(bytes), size: bytes.length };
   }
 
   /** Returns the configured charts of a repository. */
-  async function select(repository: HelmRepositoryConfig): Promise<WantedChart[]> {
+  async #select(repository: HelmRepositoryConfig): Promise<WantedChart[]> {
     if (repository.charts?.length === 0) return [];
     const label = `chart repository ${quoteGo(repository.name)}`;
-    if (repository.url.startsWith('oci://')) return selectTags(repository, label);
+    if (repository.url.startsWith('oci://')) return this.#selectTags(repository, label);
     const text = repository.url.replace(/\/index\.yaml$/, '').replace(/\/*$/, '/');
-    const base = checkUrl({ kind: 'http', url: text }, session.network);
+    const base = checkUrl({ kind: 'http', url: text }, this.#session.network);
     const url = new URL('index.yaml', base);
-    const bytes = await download(url, maxIndexBytes, label);
+    const bytes = await this.#download(url, maxIndexBytes, label);
     const index = parseChartIndex(bytes.toString(), `${label}: ${formatUrl(url)}`);
     const want = (indexed: IndexedChart, config: ChartConfig): WantedChart => ({
       repository,
@@ -164,20 +177,20 @@ async function readCharts(helm: HelmConfig, directory: string, session: Session)
       return wholeIndex(index).map((indexed) => want(indexed, toConfig(repository)));
     const wanted: WantedChart[] = [];
     for (const config of repository.charts) {
-      const chart = await attempt(async () => findChart(index, config.name, config.version, label));
+      const chart = await this.#attempt(async () => findChart(index, config.name, config.version, label));
       if (chart !== undefined) wanted.push(want(chart, config));
     }
     return wanted;
   }
 
   /** Returns the configured charts of a registry, whose versions are tags. */
-  async function selectTags(repository: HelmRepositoryConfig, label: string): Promise<WantedChart[]> {
+  async #selectTags(repository: HelmRepositoryConfig, label: string): Promise<WantedChart[]> {
     const wanted: WantedChart[] = [];
     for (const config of repository.charts ?? []) {
       const { name, version } = config;
-      const result = await attempt(async () => {
+      const result = await this.#attempt(async () => {
         const subject = `${label}: chart ${quoteGo(name)}`;
-        const tags = await (await openRepository(repository, name)).listTags(session);
+        const tags = await (await this.#openRepository(repository, name)).listTags(this.#session);
         // A tag cannot hold the + of build metadata. (Source: Helm 3, pkg/registry.)
         const versions = newestFirst(tags.map((tag) => ({ version: tag.replaceAll('_', '+') })));
         const match = matchVersion(versions, version, subject);
@@ -190,22 +203,19 @@ async function readCharts(helm: HelmConfig, directory: string, session: Session)
     return wanted;
   }
 
-  async function openRepository({ url }: HelmRepositoryConfig, name: string): Promise<Repository> {
+  async #openRepository({ url }: HelmRepositoryConfig, name: string): Promise<Repository> {
     const { registry, path: below } = parseChartRegistry(url);
     const repository = below === '' ? name : `${below}/${name}`;
     if (!isRepositoryName(repository))
       throw new OpmateError('INVALID', `${quoteGo(name)} is not a chart name`);
-    const { connect, cache, logger } = session;
+    const { connect, cache, logger } = this.#session;
     return createRegistryRepository({ connection: await connect(), registry, repository, cache, logger });
   }
 
   /** Pulls a chart from a registry, verified by digest. */
-  async function pull(
-    { repository, indexed: { name, version } }: WantedChart,
-    label: string,
-  ): Promise<Buffer> {
-    const source = await openRepository(repository, name);
-    const { descriptor, bytes } = await source.getManifest(version.replaceAll('+', '_'), session);
+  async #pull({ repository, indexed: { name, version } }: WantedChart, label: string): Promise<Buffer> {
+    const source = await this.#openRepository(repository, name);
+    const { descriptor, bytes } = await source.getManifest(version.replaceAll('+', '_'), this.#session);
     const parsed = parseManifest(bytes, { subject: label, mediaType: descriptor.mediaType });
     const layer =
       parsed.kind === 'index'
@@ -215,44 +225,47 @@ async function readCharts(helm: HelmConfig, directory: string, session: Session)
       throw new OpmateError('INVALID', `${label}: ${source.name}:${version} is not a chart`);
     if (layer.size > maxChartBytes) throw new LimitError(`${label}: more than ${maxChartBytes} bytes`);
     return retryDamaged(
-      async () => readLimited(await source.openBlob(layer, session), maxChartBytes, label),
-      session,
+      async () => readLimited(await source.openBlob(layer, this.#session), maxChartBytes, label),
+      this.#session,
     );
   }
 
-  async function openWanted(wanted: WantedChart): Promise<OpenedChart> {
+  async #openWanted(wanted: WantedChart): Promise<OpenedChart> {
     const { repository, base, indexed, config } = wanted;
     const label = `chart ${repository.name}/${indexed.name} ${indexed.version}`;
-    const url = base && getUrl(indexed, base, label);
+    const url = base && this.#getUrl(indexed, base, label);
     const bytes =
       url === undefined
-        ? await pull(wanted, label)
-        : await download(url, maxChartBytes, label, indexed.digest);
-    const { chart, packed } = await readPacked(bytes, label);
+        ? await this.#pull(wanted, label)
+        : await this.#download(url, maxChartBytes, label, indexed.digest);
+    const { chart, packed } = await this.#readPacked(bytes, label);
     const place = url === undefined ? repository.url : formatUrl(url);
     if (chart.name !== indexed.name)
       throw new OpmateError('INVALID', `${label}: ${place} holds chart ${quoteGo(chart.name)}`);
-    return toOpened({ config, label, source: repository.url, repository: repository.name, packed }, chart);
+    return this.#toOpened(
+      { config, label, source: repository.url, repository: repository.name, packed },
+      chart,
+    );
   }
 
   /** Returns the URL of a chart, possibly of another host, but not of a file. */
-  function getUrl({ urls }: Pick<IndexedChart, 'urls'>, base: URL, label: string): URL {
+  #getUrl({ urls }: Pick<IndexedChart, 'urls'>, base: URL, label: string): URL {
     const [text = ''] = urls;
     try {
-      return checkUrl({ kind: 'http', url: new URL(text, base).href }, session.network);
+      return checkUrl({ kind: 'http', url: new URL(text, base).href }, this.#session.network);
     } catch (error) {
       if (error instanceof OpmateError) throw addContext(error, { subject: label });
       throw new OpmateError('INVALID', `${label}: invalid URL ${quoteGo(text)}`);
     }
   }
 
-  async function download(url: URL, limit: number, label: string, digest?: string): Promise<Buffer> {
+  async #download(url: URL, limit: number, label: string, digest?: string): Promise<Buffer> {
     const shown = formatUrl(url);
     const limits = { ...chartLimits, maxUnpackedSize: limit };
     const file = await inContext({ subject: label }, () =>
-      readHttpPlace({ url }, session, async (response) => {
-        const target = path.join(directory, `download-${fileCount++}`);
-        const received = await receiveFile(response, shown, target, { ...session, limits });
+      readHttpPlace({ url }, this.#session, async (response) => {
+        const target = path.join(this.#directory, `download-${this.#fileCount++}`);
+        const received = await receiveFile(response, shown, target, { ...this.#session, limits });
         if (digest === undefined || digest === received) return target;
         throw new OpmateError('DIGEST', `${shown}: expected ${digest}, got ${received}`);
       }),
@@ -260,11 +273,15 @@ async function readCharts(helm: HelmConfig, directory: string, session: Session)
     return readRegularFile(file, limit, { name: shown });
   }
 
-  async function toOpened(chart: Omit<OpenedChart, 'needed'>, loaded: Chart): Promise<OpenedChart> {
+  async #toOpened(chart: Omit<OpenedChart, 'needed'>, loaded: Chart): Promise<OpenedChart> {
     const { label, config } = chart;
-    const { logger } = session;
-    logger?.progress({ task: readTask, state: 'update', current: fileCount, unit: 'items' });
+    const { logger } = this.#session;
+    logger?.progress({ task: readTask, state: 'update', current: this.#fileCount, unit: 'items' });
     return { ...chart, needed: await findChartImages(loaded, label, toRenderOptions(config)) };
+  }
+
+  #attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
+    return this.#errors.try(work, ({ code }) => code !== 'INTERNAL' && code !== 'IO');
   }
 }
 

@@ -106,61 +106,79 @@ export async function openReleases(
   options: OpenReleasesOptions,
 ): Promise<OpenedReleases> {
   if (config === undefined) return noReleases;
-  const { release, architectures, channels, platforms } = config;
-  const { releaseAccess: access, avoidRisks = false, ignoreReleaseSignature = false, signal } = options;
-  const kubeVirt = config.kubeVirtContainer ? getBootImageKeys(config) : [];
-  const errors = new ErrorList(signal);
-  const graphs: { key: Omit<UsedGraph, 'digest' | 'graph'>; graph: UpdateGraph; digest: string }[] = [];
-  const warnings: string[] = [];
-  let releases: (OpenedRelease | undefined)[];
-  let selected: SelectedRelease[] = [];
-  if (release !== undefined) releases = [await openNamed(release)];
-  else {
-    for (const architecture of architectures) {
-      const selectedReleases = await attempt(() => select(architecture));
-      selected.push(...(selectedReleases?.releases ?? []));
-      warnings.push(...(selectedReleases?.warnings ?? []));
+  return new ReleaseOpening(config, options).open();
+}
+
+/** Selects and opens the releases of a configuration; collects the graphs that it reads, and all errors. */
+class ReleaseOpening {
+  readonly #config: ReleaseConfig;
+  readonly #options: OpenReleasesOptions;
+  readonly #access: ReleaseAccess;
+  readonly #kubeVirt: readonly string[];
+  readonly #errors: ErrorList;
+  readonly #graphs: { key: Omit<UsedGraph, 'digest' | 'graph'>; graph: UpdateGraph; digest: string }[] = [];
+  readonly #warnings: string[] = [];
+
+  constructor(config: ReleaseConfig, options: OpenReleasesOptions) {
+    this.#config = config;
+    this.#options = options;
+    this.#access = options.releaseAccess;
+    this.#kubeVirt = config.kubeVirtContainer ? getBootImageKeys(config) : [];
+    this.#errors = new ErrorList(options.signal);
+  }
+
+  async open(): Promise<OpenedReleases> {
+    const { release, graph } = this.#config;
+    const selected = release === undefined ? await this.#selectAll() : [];
+    const releases = release === undefined ? await this.#openAll(selected) : [await this.#openNamed(release)];
+    const graphImage = graph ? this.#access.graphImage() : undefined;
+    return {
+      releases,
+      graphs: this.#reduceGraphs(selected),
+      graphImage,
+      warnings: this.#warnings,
+      close: async () => graphImage?.close(),
+    };
+  }
+
+  /** Selects the releases of all architectures, each image once. */
+  async #selectAll(): Promise<SelectedRelease[]> {
+    const byDigest = new Map<string, SelectedRelease>();
+    for (const architecture of this.#config.architectures) {
+      const selection = await this.#attempt(() => this.#select(architecture));
+      for (const release of selection?.releases ?? []) byDigest.set(release.node.payload.digest, release);
+      this.#warnings.push(...(selection?.warnings ?? []));
     }
-    errors.throwIfAny();
-    selected = [
-      ...new Map(
-        selected.map((selectedRelease) => [selectedRelease.node.payload.digest, selectedRelease]),
-      ).values(),
-    ];
-    releases = await mapConcurrent(
-      selected,
-      releasesAtOnce,
-      (selectedRelease) => attempt(() => openSelected(selectedRelease)),
-      options,
-    );
-  }
-  errors.throwIfAny();
-  const graphImage = config.graph ? access.graphImage() : undefined;
-  return {
-    releases: releases.filter((openedRelease) => openedRelease !== undefined),
-    graphs: toUsedGraphs(selected),
-    graphImage,
-    warnings,
-    close: async () => graphImage?.close(),
-  };
-
-  function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
-    return errors.try(work, ({ code }) => !['INTERNAL', 'IO', 'AUTH'].includes(code));
+    this.#errors.throwIfAny();
+    return [...byDigest.values()];
   }
 
-  function select(architecture: string) {
-    return selectReleases(channels, architecture, {
+  #select(architecture: string) {
+    const { avoidRisks = false } = this.#options;
+    return selectReleases(this.#config.channels, architecture, {
       avoidRisks,
       readGraph: async (type, channel) => {
-        const { graph, digest } = await access.readGraph(type, architecture, channel);
-        graphs.push({ key: { architecture, type, channel }, graph, digest });
+        const { graph, digest } = await this.#access.readGraph(type, architecture, channel);
+        this.#graphs.push({ key: { architecture, type, channel }, graph, digest });
         return graph;
       },
     });
   }
 
-  function toUsedGraphs(selected: readonly SelectedRelease[]): UsedGraph[] {
-    return graphs.map(({ key, graph, digest }) => {
+  async #openAll(selected: readonly SelectedRelease[]): Promise<OpenedRelease[]> {
+    const opened = await mapConcurrent(
+      selected,
+      releasesAtOnce,
+      (release) => this.#attempt(() => this.#openSelected(release)),
+      this.#options,
+    );
+    this.#errors.throwIfAny();
+    return opened.filter((release) => release !== undefined);
+  }
+
+  /** Returns the graphs, each with the selected releases of its architecture and both ends. */
+  #reduceGraphs(selected: readonly SelectedRelease[]): UsedGraph[] {
+    return this.#graphs.map(({ key, graph, digest }) => {
       const own = selected.filter(({ architecture }) => architecture === key.architecture);
       const versions = new Set(own.map(({ node }) => node.version));
       for (const end of [graph.nodes[0], graph.nodes.at(-1)])
@@ -169,11 +187,11 @@ export async function openReleases(
     });
   }
 
-  async function openSelected(selected: SelectedRelease): Promise<OpenedRelease> {
+  async #openSelected(selected: SelectedRelease): Promise<OpenedRelease> {
     const { node, type, architecture } = selected;
-    const signature = await access.readSignature(node.payload, node.version, type);
+    const signature = await this.#access.readSignature(node.payload, node.version, type);
     const image = nameSigned(node.payload, signature);
-    const read = await readImage(image);
+    const read = await this.#readImage(image);
     if (read.version !== node.version) {
       const problem = `its payload is version ${read.version}, and the update graph calls it ${node.version}`;
       throw new OpmateError('INVALID', problem, { subject: formatReference(image) });
@@ -182,28 +200,35 @@ export async function openReleases(
     return { label, selected, image, tag: signature.name.tag, signature: signature.bytes, ...read };
   }
 
-  async function openNamed(release: RegistryReference): Promise<OpenedRelease> {
+  async #openNamed(release: RegistryReference): Promise<OpenedRelease> {
+    const { ignoreReleaseSignature = false } = this.#options;
     const { digest } = release;
-    const named = digest === undefined ? await access.resolve(release) : { ...release, digest };
+    const named = digest === undefined ? await this.#access.resolve(release) : { ...release, digest };
     const signature = ignoreReleaseSignature
       ? undefined
-      : await access.readSignature(named, undefined, 'ocp');
+      : await this.#access.readSignature(named, undefined, 'ocp');
     const image = signature === undefined ? named : nameSigned(named, signature);
-    const read = await readImage(image);
+    const read = await this.#readImage(image);
     const tag = signature?.name.tag ?? image.digest.slice(image.digest.indexOf(':') + 1);
     const label = `release ${read.version}`;
     return { label, selected: undefined, image, tag, signature: signature?.bytes, ...read };
   }
 
-  async function readImage(image: DigestReference) {
-    return withOpen(access.open(image), async (opened) => {
+  async #readImage(image: DigestReference) {
+    const { platforms } = this.#config;
+    const { signal } = this.#options;
+    return withOpen(this.#access.open(image), async (opened) => {
       const contents = await readContents(opened.repository, image.digest, {
         platforms: platforms.length > 0 ? platforms : undefined,
         signal,
       });
-      const payload = await readPayload(opened.repository, contents, { kubeVirt, signal });
+      const payload = await readPayload(opened.repository, contents, { kubeVirt: this.#kubeVirt, signal });
       return { contents, ...payload };
     });
+  }
+
+  #attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
+    return this.#errors.try(work, ({ code }) => !['INTERNAL', 'IO', 'AUTH'].includes(code));
   }
 }
 

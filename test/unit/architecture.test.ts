@@ -240,8 +240,6 @@ archive/zstd.ts decompressZstd
 cluster/documents/render-deployments.ts run
 files/change-directory.ts change
 graph/validation/bundle-faults.ts findEntryFaults
-mirror/selection/dependencies.ts closeDependencies
-mirror/selection/growing-catalog.ts createGrowingCatalog
 `
   .trim()
   .split('\n');

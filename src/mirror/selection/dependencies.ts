@@ -11,8 +11,7 @@ import type { ImageSetConfiguration } from '../image-set/image-set-config.js';
 import {
   type Candidate,
   type DependencyCatalog,
-  type GrowingCatalog,
-  createGrowingCatalog,
+  GrowingCatalog,
   formatVersionRange,
   joinKey,
 } from './growing-catalog.js';
@@ -59,56 +58,85 @@ export async function closeDependencies(
   options: CancelOptions,
 ): Promise<Closure> {
   if (mode === 'none') return { selections: new Map(), added: [], unmet: [] };
-  const catalogs = selected.map((catalog) => createGrowingCatalog(catalog, config.file));
-  const offers = new OfferIndex({ meetsUnclear: false });
-  const queue: SelectedBundle[] = [];
-  const added: string[] = [];
-  for (const source of catalogs) await readSelection(source);
-  const missing = new Map<string, MissingNeed>();
-  const check = async (bundle: SelectedBundle, need: Need): Promise<void> => {
-    if (mode === 'add') await provide(need, bundle);
-    if (offers.meets(need)) return;
-    const key = joinKey(bundle.source.name, bundle.package, need.text);
-    getOrAdd(missing, key, () => ({ need, bundles: [] })).bundles.push(bundle);
-  };
-  // The queue grows. Named packages come first, as they leave no choice, and may provide APIs.
-  for (let named = 0, others = 0; others < queue.length;) {
-    throwIfCancelled(options.signal);
-    const namesPackage = named < queue.length;
-    const bundle = queue[namesPackage ? named++ : others++] as SelectedBundle;
-    for (const need of bundle.needs) {
-      if ((need.kind === 'one' && need.package !== undefined) === namesPackage) await check(bundle, need);
+  const closing = new Closing(config, selected, options);
+  return closing.close(mode === 'add');
+}
+
+/** Selected bundles, and what is found of their dependencies. */
+class Closing {
+  readonly #catalogs: readonly GrowingCatalog[];
+  readonly #options: CancelOptions;
+  readonly #offers = new OfferIndex({ meetsUnclear: false });
+  /** Bundles with dependencies; grows with added ones. */
+  readonly #queue: SelectedBundle[] = [];
+  readonly #added: string[] = [];
+  /** By catalog, package and dependency. */
+  readonly #missing = new Map<string, MissingNeed>();
+
+  constructor(
+    { file }: ImageSetConfiguration,
+    selected: readonly DependencyCatalog[],
+    options: CancelOptions,
+  ) {
+    this.#catalogs = selected.map((catalog) => new GrowingCatalog(catalog, file));
+    this.#options = options;
+  }
+
+  async close(adds: boolean): Promise<Closure> {
+    for (const source of this.#catalogs) await this.#readSelection(source);
+    await this.#checkQueue(adds);
+    const unmet: string[] = [];
+    // It may have been added for another bundle since.
+    for (const { need, bundles } of this.#missing.values()) {
+      for (const part of this.#offers.unmetParts(need))
+        unmet.push(await this.#describeMissing(part, bundles));
+    }
+    const grown = this.#catalogs.filter((source) => source.hasGrown());
+    return {
+      selections: new Map(grown.map((source) => [source.origin, source.select()])),
+      added: this.#added,
+      unmet,
+    };
+  }
+
+  /** Checks dependencies. Named packages come first, as they leave no choice, and may provide APIs. */
+  async #checkQueue(adds: boolean): Promise<void> {
+    const queue = this.#queue;
+    // The queue grows.
+    for (let named = 0, others = 0; others < queue.length;) {
+      throwIfCancelled(this.#options.signal);
+      const namesPackage = named < queue.length;
+      const bundle = queue[namesPackage ? named++ : others++] as SelectedBundle;
+      for (const need of bundle.needs) {
+        if ((need.kind === 'one' && need.package !== undefined) !== namesPackage) continue;
+        if (adds) await this.#provide(need, bundle);
+        if (!this.#offers.meets(need)) this.#noteMissing(need, bundle);
+      }
     }
   }
-  const unmet: string[] = [];
-  // It may have been added for another bundle since.
-  for (const { need, bundles } of missing.values()) {
-    for (const part of offers.unmetParts(need)) unmet.push(await describeMissing(part, bundles));
-  }
-  const grown = catalogs.filter((source) => source.hasGrown());
-  return {
-    selections: new Map(grown.map((source) => [source.origin, source.select()])),
-    added,
-    unmet,
-  };
 
-  async function readSelection(source: GrowingCatalog): Promise<void> {
+  #noteMissing(need: Need, bundle: SelectedBundle): void {
+    const key = joinKey(bundle.source.name, bundle.package, need.text);
+    getOrAdd(this.#missing, key, () => ({ need, bundles: [] })).bundles.push(bundle);
+  }
+
+  async #readSelection(source: GrowingCatalog): Promise<void> {
     const { isWhole, facts } = source.origin.selection;
     if (!isWhole) {
-      for await (const { bundle, properties } of source.readBundles(facts.bundles, options)) {
-        select(source, bundle, properties, []);
+      for await (const { bundle, properties } of source.readBundles(facts.bundles, this.#options)) {
+        this.#select(source, bundle, properties, []);
       }
       return;
     }
     const needs = new Map<string, Need[]>();
-    await source.index(options, (key, matches) => needs.set(key, matches));
+    await source.index(this.#options, (key, matches) => needs.set(key, matches));
     for (const bundle of facts.bundles) {
       const key = joinKey(bundle.package, bundle.name);
-      select(source, bundle, { apis: source.getApis(key), needs: needs.get(key) ?? [] }, []);
+      this.#select(source, bundle, { apis: source.getApis(key), needs: needs.get(key) ?? [] }, []);
     }
   }
 
-  function select(
+  #select(
     source: GrowingCatalog,
     facts: BundleFacts,
     { apis, needs }: { apis: readonly string[]; needs: readonly Need[] },
@@ -117,25 +145,25 @@ export async function closeDependencies(
     const { package: packageName, name } = facts;
     const version = readBundleVersion(facts);
     const bundle = { source, package: packageName, name, version, apis, needs, because };
-    offers.add(bundle);
-    if (needs.length > 0) queue.push(bundle);
+    this.#offers.add(bundle);
+    if (needs.length > 0) this.#queue.push(bundle);
   }
 
   /** Adds bundles that meet a dependency, if available. */
-  async function provide(need: Need, bundle: SelectedBundle): Promise<void> {
-    if (offers.meets(need) || need.kind === 'unclear') return;
+  async #provide(need: Need, bundle: SelectedBundle): Promise<void> {
+    if (this.#offers.meets(need) || need.kind === 'unclear') return;
     if (need.kind === 'one') {
-      await provideSingle(need, bundle);
+      await this.#provideSingle(need, bundle);
       return;
     }
     for (const part of need.parts) {
-      await provide(part, bundle);
-      if (need.kind === 'some' && offers.meets(part)) return;
+      await this.#provide(part, bundle);
+      if (need.kind === 'some' && this.#offers.meets(part)) return;
     }
   }
 
-  async function provideSingle(need: SingleNeed, bundle: SelectedBundle): Promise<void> {
-    for await (const candidate of findCandidates(need, bundle)) {
+  async #provideSingle(need: SingleNeed, bundle: SelectedBundle): Promise<void> {
+    for await (const candidate of this.#findCandidates(need, bundle)) {
       const { source, package: name, channel } = candidate;
       const wasSelected = source.isSelected(name);
       const grown = source.add(candidate);
@@ -144,33 +172,36 @@ export async function closeDependencies(
       const isNewDefault = !wasSelected && grown.defaultChannel !== source.getDefaultChannel(name);
       const content = `package ${quoteGo(name)} ${formatVersionRange(grown.bundles)} in ${channel}`;
       const from = `${isNewDefault ? ', now its default channel,' : ''} from ${source.name}`;
-      added.push(`${content}${from}: ${because.join(', and ')}`);
-      for await (const item of source.readBundles(grown.bundles, options)) {
-        select(source, item.bundle, item.properties, because);
+      this.#added.push(`${content}${from}: ${because.join(', and ')}`);
+      for await (const item of source.readBundles(grown.bundles, this.#options)) {
+        this.#select(source, item.bundle, item.properties, because);
       }
       return;
     }
   }
 
   /** Yields bundles that meet a dependency, best first. */
-  async function* findCandidates(
+  async *#findCandidates(
     need: SingleNeed,
     { source: own }: SelectedBundle,
   ): AsyncGenerator<Candidate & { source: GrowingCatalog }, void> {
-    for (const source of [own, ...catalogs.filter((catalog) => catalog !== own)]) {
-      await source.index(options);
+    for (const source of [own, ...this.#catalogs.filter((catalog) => catalog !== own)]) {
+      await source.index(this.#options);
       for (const candidate of source.findCandidates(need)) yield { ...candidate, source };
     }
   }
 
-  async function describeMissing(need: Need, bundles: readonly SelectedBundle[]): Promise<string> {
+  async #describeMissing(need: Need, bundles: readonly SelectedBundle[]): Promise<string> {
     const subject = `${formatNames(bundles)} ${bundles.length === 1 ? 'needs' : 'need'} ${need.text}`;
     if (need.kind === 'unclear') return `${subject}, which opmate does not understand`;
     if (need.kind !== 'one') return `${subject}, of which nothing is selected`;
-    for await (const { source, channel, bundle } of findCandidates(need, bundles[0] as SelectedBundle)) {
+    for await (const { source, channel, bundle } of this.#findCandidates(
+      need,
+      bundles[0] as SelectedBundle,
+    )) {
       return `${subject}, which is not selected: ${source.name} has ${quoteGo(bundle.name)} in ${channel}`;
     }
-    for (const source of catalogs) {
+    for (const source of this.#catalogs) {
       const versions = need.package === undefined ? undefined : source.findVersions(need.package);
       if (versions !== undefined) return `${subject}, of which ${source.name} has ${versions}`;
     }

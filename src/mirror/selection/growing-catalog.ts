@@ -48,77 +48,75 @@ interface BundleOffer {
 }
 
 /** A catalog with a selection that grows by dependencies. */
-export type GrowingCatalog = ReturnType<typeof createGrowingCatalog>;
-
-/** Returns a catalog with the selection of the configuration in `file`. */
-export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
-  const { catalog, facts: allFacts, operator } = origin;
-  const packages = readPackages(allFacts);
-  const selected = readPackages(origin.selection.facts);
+export class GrowingCatalog {
+  readonly origin: DependencyCatalog;
+  readonly name: string;
+  readonly #file: string;
+  readonly #packages: ReadonlyMap<string, PackageModel>;
+  readonly #selected: Map<string, PackageModel>;
   /** Bundles added to the selection of the configuration, by package and channel. */
-  const added = new Map<string, Map<string, Set<string>>>();
+  readonly #added = new Map<string, Map<string, Set<string>>>();
   /** APIs of all bundles; complete after `index`. */
-  const apisByBundle = new Map<string, string[]>();
+  readonly #apisByBundle = new Map<string, string[]>();
   /** Complete after `index`. */
-  const packagesByApi = new Map<string, Set<string>>();
-  const offersByPackage = new Map<string, ReadonlyMap<string, readonly BundleOffer[]>>();
-  let isIndexed = false;
-  return {
-    origin,
-    name: operator.catalog,
-    hasGrown: () => added.size > 0,
-    select,
-    isSelected,
-    add,
-    findCandidates,
-    findVersions,
-    readBundles,
-    index,
-    getDefaultChannel,
-    getApis,
-  };
+  readonly #packagesByApi = new Map<string, Set<string>>();
+  readonly #offersByPackage = new Map<string, ReadonlyMap<string, readonly BundleOffer[]>>();
+  #isIndexed = false;
 
-  function select(): CatalogSelection {
-    return selectOperators(allFacts, operator, file, added);
+  /** Starts from the selection of the configuration in `file`. */
+  constructor(origin: DependencyCatalog, file: string) {
+    this.origin = origin;
+    this.name = origin.operator.catalog;
+    this.#file = file;
+    this.#packages = readPackages(origin.facts);
+    this.#selected = readPackages(origin.selection.facts);
   }
 
-  function isSelected(packageName: string): boolean {
-    return selected.has(packageName);
+  hasGrown(): boolean {
+    return this.#added.size > 0;
+  }
+
+  select(): CatalogSelection {
+    return selectOperators(this.origin.facts, this.origin.operator, this.#file, this.#added);
+  }
+
+  isSelected(packageName: string): boolean {
+    return this.#selected.has(packageName);
   }
 
   /** Selects a bundle, and returns newly selected bundles; undefined if no valid selection contains it. */
-  function add({
+  add({
     package: name,
     channel,
     bundle,
   }: Candidate): { bundles: BundleFacts[]; defaultChannel: string } | undefined {
-    const before = selected.get(name)?.bundles ?? new Map<string, BundleFacts>();
-    const also = new Map([...(added.get(name) ?? [])].map(([key, names]) => [key, new Set(names)]));
+    const before = this.#selected.get(name)?.bundles ?? new Map<string, BundleFacts>();
+    const also = new Map([...(this.#added.get(name) ?? [])].map(([key, names]) => [key, new Set(names)]));
     also.set(channel, new Set(also.get(channel)).add(bundle.name));
-    let after = trySelection(name, also);
+    let after = this.#trySelection(name, also);
     if (after !== undefined && !containsAll(after, before.keys())) {
       // Bundles that only kept the previous graph valid stay selected.
-      for (const channelFacts of packages.get(name)?.channels.values() ?? []) {
-        if (selected.get(name)?.channels.has(channelFacts.name) !== true) continue;
+      for (const channelFacts of this.#packages.get(name)?.channels.values() ?? []) {
+        if (this.#selected.get(name)?.channels.has(channelFacts.name) !== true) continue;
         const names = channelFacts.entries.map((entry) => entry.name).filter((entry) => before.has(entry));
         also.set(channelFacts.name, new Set([...(also.get(channelFacts.name) ?? []), ...names]));
       }
-      after = trySelection(name, also);
+      after = this.#trySelection(name, also);
     }
     if (after === undefined || !containsAll(after, [...before.keys(), bundle.name])) return undefined;
-    added.set(name, also);
-    selected.set(name, after);
+    this.#added.set(name, also);
+    this.#selected.set(name, after);
     const bundles = [...after.bundles.values()].filter((other) => !before.has(other.name));
     return { bundles, defaultChannel: after.facts.defaultChannel };
   }
 
-  function trySelection(name: string, also: Map<string, Set<string>>): PackageModel | undefined {
-    const wanted = operator.packages?.filter((packageConfig) => packageConfig.name === name);
+  #trySelection(name: string, also: Map<string, Set<string>>): PackageModel | undefined {
+    const wanted = this.origin.operator.packages?.filter((packageConfig) => packageConfig.name === name);
     // Without a list of packages, all are selected.
-    const operatorConfig: OperatorConfig = { ...operator, packages: wanted };
+    const operatorConfig: OperatorConfig = { ...this.origin.operator, packages: wanted };
     try {
-      const facts = toFacts(packages.get(name) as PackageModel);
-      const selection = selectOperators(facts, operatorConfig, file, new Map([[name, also]]));
+      const facts = toFacts(this.#packages.get(name) as PackageModel);
+      const selection = selectOperators(facts, operatorConfig, this.#file, new Map([[name, also]]));
       return readPackages(selection.facts).get(name);
     } catch (error) {
       if (error instanceof OpmateError && error.code !== 'INTERNAL') return undefined;
@@ -127,22 +125,24 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
   }
 
   /** Yields bundles that meet a dependency, best first. Requires `index`. */
-  function* findCandidates(need: SingleNeed): Generator<Candidate, void, undefined> {
-    const names = need.package === undefined ? packagesByApi.get(need.api ?? '') : [need.package];
+  *findCandidates(need: SingleNeed): Generator<Candidate, void, undefined> {
+    const names = need.package === undefined ? this.#packagesByApi.get(need.api ?? '') : [need.package];
     const selectedFirst = sortedByBytes(names ?? []).sort(
-      (a, b) => Number(isSelected(b)) - Number(isSelected(a)),
+      (a, b) => Number(this.isSelected(b)) - Number(this.isSelected(a)),
     );
-    for (const name of selectedFirst) yield* findInPackage(name, need);
+    for (const name of selectedFirst) yield* this.#findInPackage(name, need);
   }
 
-  function* findInPackage(name: string, need: SingleNeed): Generator<Candidate, void, undefined> {
-    const model = packages.get(name);
+  *#findInPackage(name: string, need: SingleNeed): Generator<Candidate, void, undefined> {
+    const model = this.#packages.get(name);
     if (model === undefined) return;
     const { defaultChannel } = model.facts;
-    const own = selected.get(name)?.channels;
+    const own = this.#selected.get(name)?.channels;
     const rank = (channel: string): number =>
       (own?.has(channel) === true ? 0 : 2) + (channel === defaultChannel ? 0 : 1);
-    const channels = [...getOffers(name, model)].sort(([a], [b]) => rank(a) - rank(b) || compareBytes(a, b));
+    const channels = [...this.#getOffers(name, model)].sort(
+      ([a], [b]) => rank(a) - rank(b) || compareBytes(a, b),
+    );
     for (const [channel, offers] of channels) {
       const bundleOffer = offers.find(({ offer }) => need.isMetBy(offer));
       // A channel that is invalid for one entry is invalid for the others.
@@ -151,12 +151,12 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
   }
 
   /** Returns what the bundles of each channel provide, from the head down, each before its skipped ones. */
-  function getOffers(name: string, model: PackageModel): ReadonlyMap<string, readonly BundleOffer[]> {
-    const known = offersByPackage.get(name);
+  #getOffers(name: string, model: PackageModel): ReadonlyMap<string, readonly BundleOffer[]> {
+    const known = this.#offersByPackage.get(name);
     if (known !== undefined) return known;
     const bundles = new Map<string, BundleOffer>();
     for (const bundle of model.bundles.values()) {
-      const apis = getApis(joinKey(name, bundle.name));
+      const apis = this.getApis(joinKey(name, bundle.name));
       bundles.set(bundle.name, {
         bundle,
         offer: { package: name, version: readBundleVersion(bundle), apis },
@@ -172,57 +172,54 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
         reached.filter((offer) => offer !== undefined),
       );
     }
-    offersByPackage.set(name, offers);
+    this.#offersByPackage.set(name, offers);
     return offers;
   }
 
   /** Returns the version range of a package; undefined if the catalog lacks it. */
-  function findVersions(name: string): string | undefined {
-    const bundles = packages.get(name)?.bundles;
+  findVersions(name: string): string | undefined {
+    const bundles = this.#packages.get(name)?.bundles;
     return bundles && formatVersionRange([...bundles.values()]);
   }
 
   /** Reads the properties of bundles, one by one. */
-  async function* readBundles(
+  async *readBundles(
     bundles: readonly BundleFacts[],
     { signal }: CancelOptions,
   ): AsyncGenerator<{ bundle: BundleFacts; properties: BundleProperties }, void, undefined> {
     for (const bundle of bundles) {
       throwIfCancelled(signal);
-      const value = bundle.origin === undefined ? {} : await catalog.read(bundle.origin);
+      const value = bundle.origin === undefined ? {} : await this.origin.catalog.read(bundle.origin);
       yield { bundle, properties: readProperties(value, true) };
     }
   }
 
   /** Reads the APIs of the whole catalog, once. */
-  async function index(
-    { signal }: CancelOptions,
-    onNeeds?: (key: string, needs: Need[]) => void,
-  ): Promise<void> {
-    if (isIndexed) return;
+  async index({ signal }: CancelOptions, onNeeds?: (key: string, needs: Need[]) => void): Promise<void> {
+    if (this.#isIndexed) return;
     const known = new Map<string, string>();
-    for await (const meta of catalog.metas({ signal, withoutManifests: true })) {
+    for await (const meta of this.origin.catalog.metas({ signal, withoutManifests: true })) {
       if (meta.schema !== schemas.bundle) continue;
       const key = joinKey(meta.package, meta.name);
-      if (apisByBundle.has(key)) continue;
+      if (this.#apisByBundle.has(key)) continue;
       const { apis, needs } = readProperties(meta.value, onNeeds !== undefined);
       if (needs.length > 0) onNeeds?.(key, needs);
       // Equal APIs share one string.
       const texts = apis.map((api) => known.get(api) ?? (known.set(api, api), api));
-      apisByBundle.set(key, texts);
+      this.#apisByBundle.set(key, texts);
       for (const api of texts) {
-        getOrAdd(packagesByApi, api, () => new Set()).add(meta.package);
+        getOrAdd(this.#packagesByApi, api, () => new Set()).add(meta.package);
       }
     }
-    isIndexed = true;
+    this.#isIndexed = true;
   }
 
-  function getDefaultChannel(name: string): string | undefined {
-    return packages.get(name)?.facts.defaultChannel;
+  getDefaultChannel(name: string): string | undefined {
+    return this.#packages.get(name)?.facts.defaultChannel;
   }
 
-  function getApis(key: string): readonly string[] {
-    return apisByBundle.get(key) ?? [];
+  getApis(key: string): readonly string[] {
+    return this.#apisByBundle.get(key) ?? [];
   }
 }
 

@@ -109,18 +109,37 @@ export function parseImageReference(reference: string): Reference {
 }
 
 /**
- * Parses the name of an image to read, as a user wrote it. Throws OpmateError, for an existing path with the form that
- * names it.
+ * Parses the name of an image to read, as a user wrote it. Throws what `parseSourceRepository` and `parseImageReference`
+ * throw.
  */
 export async function parseSourceImage(
   text: string,
   session: { workingDirectory?: string | undefined },
 ): Promise<Reference> {
+  await refuseExistingPath(text, session);
+  return parseImageReference(text);
+}
+
+/**
+ * Parses the name of a repository to read, with or without a tag. Throws OpmateError, for an existing path with the form
+ * that names it.
+ */
+export async function parseSourceRepository(
+  text: string,
+  session: { workingDirectory?: string | undefined },
+): Promise<Reference> {
+  await refuseExistingPath(text, session);
+  refuseMissingPath(text);
+  return parseReference(text);
+}
+
+/** Throws UsageError for a path in place of an image. */
+async function refuseExistingPath(
+  text: string,
+  session: { workingDirectory?: string | undefined },
+): Promise<void> {
   const stats = text === '' ? undefined : await statIfPresent(fromDirectory(session, text));
-  if (stats === undefined) {
-    refuseMissingPath(text);
-    return parseReference(text);
-  }
+  if (stats === undefined) return;
   const isDirectory = stats.isDirectory();
   throw new UsageError(isDirectory ? 'is a directory' : 'is a file', {
     subject: text,

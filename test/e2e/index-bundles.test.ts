@@ -167,6 +167,18 @@ describe('opmate catalog add-bundle', () => {
   });
 });
 
+describe('opmate catalog add-fragment', () => {
+  it('reports a missing fragment as catalog gate does', async () => {
+    for (const name of ['none', './none', 'none/demo', 'none.json']) {
+      const add = ['catalog', 'add-fragment', 'oci:built:one', name, '--save', 'oci:built:refused'];
+      const added = await sandbox.run(add);
+      const gated = await sandbox.run(['catalog', 'gate', name, '--gate', 'validate-fbc']);
+      expect(added).toMatchObject({ code: 1, stdout: '' });
+      expect(added).toEqual(gated);
+    }
+  });
+});
+
 describe('opmate catalog merge', () => {
   const merge = (...more: string[]) =>
     sandbox.run(['catalog', 'merge', 'oci:built:one', 'oci:built:three', '--openshift', '4.22', ...more]);

@@ -3,7 +3,7 @@ import { compareBytes } from '../../core/order.js';
 import { openImage } from '../../oci/image/image.js';
 import { openReference } from '../../oci/image/open.js';
 import type { Descriptor, Platform } from '../../oci/image/types.js';
-import { parseSourceImage } from '../../source/parse-place.js';
+import { parseSourceImage, parseSourceRepository } from '../../source/parse-place.js';
 import type { Session } from '../../source/session.js';
 
 /** An image, without the content of its layers. */
@@ -47,7 +47,7 @@ export async function listTags(
   reference: string,
   session: Session,
 ): Promise<{ name: string; tags: string[] }> {
-  const parsed = await parseSourceImage(reference, session);
+  const parsed = await parseSourceRepository(reference, session);
   const needsTag = parsed.tag === undefined && parsed.digest === undefined;
   const named = needsTag ? { ...parsed, tag: 'latest' } : parsed;
   return withOpen(openReference(named, session), async ({ repository }) => ({

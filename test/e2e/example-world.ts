@@ -216,6 +216,13 @@ insecure = true
           phases: [{ name: 'Full support', startDate: '2026-01-01', endDate: '2026-12-31' }],
         })),
       },
+      'world/deprecations.json': {
+        schema: 'olm.deprecations',
+        package: 'demo',
+        entries: [
+          { reference: { schema: 'olm.bundle', name: 'demo.v1.0.0' }, message: 'use a newer version' },
+        ],
+      },
       'world/README.md': 'A demo.\n',
       'world/icon.svg': '<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"></svg>\n',
       'world/users.htpasswd': 'demo:$2b$04$abcdefghijklmnopqrstuuWsGz8GUPlHkqJn8BlRjHk0JSyYkU6Yq\n',

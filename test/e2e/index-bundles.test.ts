@@ -179,6 +179,49 @@ describe('opmate catalog add-fragment', () => {
   });
 });
 
+describe('opmate catalog deprecate of an index image', () => {
+  const deprecate = (...args: string[]) => sandbox.run(['catalog', 'deprecate', 'oci:built:three', ...args]);
+  const blob = {
+    schema: 'olm.deprecations',
+    package: 'demo',
+    entries: [{ reference: { schema: 'olm.bundle', name: 'demo.v1.1.0' }, message: 'use v1.2.0' }],
+  };
+
+  it('saves the image to a layout or an archive, and pushes it', async () => {
+    await sandbox.write({ 'deprecations.json': blob });
+    const names: string[] = [];
+    for (const [output, saved] of [
+      [['--save', 'oci:built:old'], 'oci:built:old'],
+      [['--save', 'oci-archive:old.tar'], 'oci-archive:old.tar'],
+      [['--save', 'oci:built:both', '-t', `${host}/index:old`, '--push'], `${host}/index:old`],
+      [['-t', `${host}/index:pushed`], `${host}/index:pushed`],
+    ] as const) {
+      const { code, stdout, stderr } = await deprecate('--schema', 'deprecations.json', ...output);
+      expect(code, stderr).toBe(0);
+      names.push(...stdout.trim().split('\n'));
+      const rendered = await succeed('render', saved);
+      expect(rendered.stdout).toContain('use v1.2.0');
+    }
+    const digests = new Set(names.map((name) => name.slice(name.indexOf('@') + 1)));
+    expect([names.length, digests.size]).toEqual([5, 1]);
+  });
+
+  it('needs an output for a schema, and a schema for an output', async () => {
+    await sandbox.write({ 'deprecations.json': blob });
+    for (const [args, message] of [
+      [['--schema', 'deprecations.json'], '--schema: needs --tag or --save'],
+      [['--package', 'demo', '--message', 'x', '--save', 'oci:built:none'], '--save: needs --schema'],
+      [['--package', 'demo', '--message', 'x', '-t', `${host}/index:none`], '--tag: needs --schema'],
+      [['--package', 'demo', '--message', 'x', '--sign-by', 'key.pem'], '--sign-by: needs --schema'],
+      [['--schema', 'deprecations.json', '--save', 'oci:built:none', '--push'], '--push: needs --tag'],
+    ] as const) {
+      const { code, stderr } = await deprecate(...args);
+      expect(code).toBe(2);
+      expect(stderr).toContain(message);
+    }
+  });
+});
+
 describe('opmate catalog merge', () => {
   const merge = (...more: string[]) =>
     sandbox.run(['catalog', 'merge', 'oci:built:one', 'oci:built:three', '--openshift', '4.22', ...more]);

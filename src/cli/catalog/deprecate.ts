@@ -6,9 +6,8 @@ import { deprecateInCatalog } from '../../api/edit-catalog.js';
 import { reportEdit } from './edit.js';
 import { reportEditedImage } from './edited-image.js';
 import { deprecateInImage } from '../../api/images/edit-catalog-image.js';
-import type { ImageOutput } from '../../api/images/image-output.js';
 import { exitCodes } from '../exit-codes.js';
-import { planSignedOutputs, signByFlag } from '../index/image-output.js';
+import { imageOutputFlagsWith, planSignedOutputs } from '../index/image-output.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 
@@ -27,15 +26,10 @@ const flags = {
   undo: flag('remove the deprecation'),
   dryRun: editDryRun,
   schema: text('file', 'olm.deprecations blob for an index image', {
-    needs: 'tag',
+    needs: ['tag', 'save'],
     excludes: ['package', 'channel', 'bundle', 'message', 'messageFile', 'undo', 'dryRun'],
   }),
-  tag: text('reference', 'image to push for an index image', {
-    short: 't',
-    needs: 'schema',
-    group: 'Output',
-  }),
-  signBy: signByFlag,
+  ...imageOutputFlagsWith('schema'),
 };
 
 /** `opmate catalog deprecate`. */
@@ -47,11 +41,13 @@ export const command = defineCommand({
     'Deprecate a channel':
       'opmate catalog deprecate ./catalog --package demo --channel alpha --message "use stable"',
     'Remove the deprecation': 'opmate catalog deprecate ./catalog --package demo --channel alpha --undo',
+    'Deprecate bundles of an index image':
+      'opmate catalog deprecate registry.example.com/demo/built-index:v4.21 --schema deprecations.json -t registry.example.com/demo/index-with-deprecations:v1',
   },
   async runInSession({ context, args: [directory], options, session }) {
     const { schema: file } = options;
     if (file !== undefined) {
-      const outputs = await planOutputs(context, options);
+      const outputs = await planSignedOutputs(options, context);
       const schema = { text: decodeUtf8(await readInput(file, context)), file };
       const edited = await deprecateInImage(directory, schema, session, { outputs });
       await reportEditedImage(context, session, edited);
@@ -66,15 +62,6 @@ export const command = defineCommand({
     return reportEdit(context, session, directory, options, edit);
   },
 });
-
-/** Returns the destination of an index image, with its signing key. */
-async function planOutputs(
-  context: CommandContext,
-  options: FlagValues<typeof flags>,
-): Promise<ImageOutput[]> {
-  const { tag, signBy } = options;
-  return planSignedOutputs({ tag, push: false, save: undefined, signBy }, context);
-}
 
 /** Returns the message; undefined to remove the deprecation. Throws UsageError. */
 async function getMessage(

@@ -19,18 +19,28 @@ export const signByFlag = text('file', 'private key to sign the image with (PEM 
   group: 'Output',
 });
 
+const tagFlag = text('reference', 'image reference to push; with --save, name of the saved image', {
+  short: 't',
+});
+
 /** Flags of the commands that build images. */
 export const imageOutputFlags = {
   ...grouped('Output', {
-    tag: requiredUnless(
-      ['save'],
-      text('reference', 'image reference to push; with --save, name of the saved image', { short: 't' }),
-    ),
+    tag: requiredUnless(['save'], tagFlag),
     push: flag('with --save: also push the image to --tag', { needs: 'tag' }),
     save: text('destination', 'save to oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE'),
   }),
   signBy: signByFlag,
 };
+
+/** Returns the flags of a command that builds an image only with the flag `needs`. */
+export function imageOutputFlagsWith(needs: string): typeof imageOutputFlags {
+  const { push, save, signBy } = imageOutputFlags;
+  return {
+    ...grouped('Output', { tag: { ...tagFlag, needs }, push, save: { ...save, needs } }),
+    signBy: { ...signBy, needs },
+  };
+}
 
 /**
  * Reads the key of `--sign-by`, if set. Throws what `readSigningKey` throws, and UsageError for outputs without

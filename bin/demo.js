@@ -145,7 +145,7 @@ async function serveAndAsk() {
     });
     console.log(`  ${url}`);
     const query = `${url}/api/v1/metas?schema=olm.package`;
-    console.log(`$ curl ${query}`);
+    console.log(`$ curl '${query}'`);
     for (const line of (await (await globalThis.fetch(query)).text()).trimEnd().split('\n'))
       console.log(`  ${line}`);
   } finally {

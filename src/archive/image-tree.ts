@@ -37,6 +37,16 @@ type Node =
 /** A file of the final image; a broken one is a dangling link, or a device or pipe outside of `dev`. */
 export type FinalFile = { body: FileBody; broken?: undefined } | { body?: undefined; broken: OpmateError };
 
+/** Files and directories of a walk through the tree. */
+interface Collection {
+  files: Map<string, FinalFile>;
+  directories: Set<string>;
+  /** Directories on the path, with all of their parents. */
+  around: Set<DirectoryNode>;
+}
+
+/** Subject of limits of the whole tree. */
+const treeLabel = 'image';
 const maxLinks = 40;
 /** Maximum nesting of directories, as a name allows; links would multiply it. */
 const maxDepth = maxPathLength / 2;
@@ -119,65 +129,80 @@ export class ImageTree {
    * paths. A dangling or circular link, or one to a parent directory, is a broken file. Throws LimitError.
    */
   collect(roots: readonly string[]): { files: Map<string, FinalFile>; directories: Set<string> } {
-    const files = new Map<string, FinalFile>();
-    const directories = new Set<string>();
-    // Directories on the path, with all of their parents.
-    const around = new Set<DirectoryNode>();
-    const label = 'image';
-    const visit = (path: string, node: Node, parent: DirectoryNode): void => {
-      this.#countNames(label, path.length);
-      if (path.length > maxPathLength) {
-        throw new LimitError(`links make a path longer than ${maxPathLength}: ${showName(path)}`, {
-          subject: label,
-        });
-      }
-      let target: Node | Unresolved = node;
-      if (node.kind === 'symlink') {
-        target = this.#resolve(label, parent, node.target);
-        if (typeof target === 'string' || (target.kind === 'directory' && around.has(target))) {
-          const problem = typeof target === 'string' ? describe(target) : 'contains the link';
-          const message = `${path}: symbolic link to ${showName(node.target)}, which ${problem}`;
-          this.#meter.countEntry(label);
-          files.set(path, { broken: new OpmateError('NOT_FOUND', message) });
-          return;
-        }
-      }
-      // Repeated content counts each time, so that a few links cannot stand for millions of files.
-      if (files.size + directories.size >= this.#meter.limits.maxEntries) this.#meter.countEntry(label);
-      if (target.kind === 'file') files.set(path, { body: target.body });
-      if (target.kind === 'special' && !path.startsWith('dev/'))
-        files.set(path, { broken: new OpmateError('UNSUPPORTED', `${path}: a device, pipe or socket`) });
-      if (target.kind !== 'directory') return;
-      if (path !== '') directories.add(path);
-      const added: DirectoryNode[] = [];
-      for (
-        let directoryNode: DirectoryNode | undefined = target;
-        directoryNode !== undefined && !around.has(directoryNode);
-        directoryNode = directoryNode.parent
-      ) {
-        around.add(directoryNode);
-        added.push(directoryNode);
-        this.#countStep(label);
-      }
-      for (const [name, child] of target.children)
-        visit(path === '' ? name : `${path}/${name}`, child, target);
-      for (const directory of added) around.delete(directory);
-    };
+    const collection: Collection = { files: new Map(), directories: new Set(), around: new Set() };
     for (const root of new Set(roots)) {
       const slash = root.lastIndexOf('/');
       if (root === '') {
-        visit('', this.#root, this.#root);
+        this.#collectAt('', this.#root, this.#root, collection);
         continue;
       }
-      const parent = this.#resolve(label, this.#root, slash < 0 ? '' : root.slice(0, slash));
+      const parent = this.#resolve(treeLabel, this.#root, slash < 0 ? '' : root.slice(0, slash));
       if (typeof parent === 'string' || parent.kind !== 'directory') continue;
       const node = parent.children.get(root.slice(slash + 1));
-      if (node !== undefined) visit(root, node, parent);
+      if (node !== undefined) this.#collectAt(root, node, parent, collection);
     }
+    const { files, directories } = collection;
     return {
       files: new Map(sortedByBytes(files.keys()).map((path) => [path, files.get(path) as FinalFile])),
       directories: new Set(sortedByBytes(directories)),
     };
+  }
+
+  /** Collects an entry, and what is below it. */
+  #collectAt(path: string, node: Node, parent: DirectoryNode, collection: Collection): void {
+    const { files, directories, around } = collection;
+    this.#countNames(treeLabel, path.length);
+    if (path.length > maxPathLength) {
+      throw new LimitError(`links make a path longer than ${maxPathLength}: ${showName(path)}`, {
+        subject: treeLabel,
+      });
+    }
+    const target = node.kind === 'symlink' ? this.#followLink(path, node.target, parent, around) : node;
+    if (target instanceof OpmateError) {
+      files.set(path, { broken: target });
+      return;
+    }
+    // Repeated content counts each time, so that a few links cannot stand for millions of files.
+    if (files.size + directories.size >= this.#meter.limits.maxEntries) this.#meter.countEntry(treeLabel);
+    if (target.kind === 'file') files.set(path, { body: target.body });
+    if (target.kind === 'special' && !path.startsWith('dev/'))
+      files.set(path, { broken: new OpmateError('UNSUPPORTED', `${path}: a device, pipe or socket`) });
+    if (target.kind !== 'directory') return;
+    if (path !== '') directories.add(path);
+    const entered = this.#enter(target, around);
+    for (const [name, child] of target.children)
+      this.#collectAt(path === '' ? name : `${path}/${name}`, child, target, collection);
+    for (const directory of entered) around.delete(directory);
+  }
+
+  /** Returns the target of a collected link, or the error of a dangling or circular one. */
+  #followLink(
+    path: string,
+    link: string,
+    parent: DirectoryNode,
+    around: ReadonlySet<DirectoryNode>,
+  ): Resolved | OpmateError {
+    const target = this.#resolve(treeLabel, parent, link);
+    const isUnresolved = typeof target === 'string';
+    if (!isUnresolved && !(target.kind === 'directory' && around.has(target))) return target;
+    const problem = isUnresolved ? describe(target) : 'contains the link';
+    this.#meter.countEntry(treeLabel);
+    return new OpmateError('NOT_FOUND', `${path}: symbolic link to ${showName(link)}, which ${problem}`);
+  }
+
+  /** Adds a directory with its parents to those on the path; returns the added ones. */
+  #enter(directory: DirectoryNode, around: Set<DirectoryNode>): DirectoryNode[] {
+    const added: DirectoryNode[] = [];
+    for (
+      let entered: DirectoryNode | undefined = directory;
+      entered !== undefined && !around.has(entered);
+      entered = entered.parent
+    ) {
+      around.add(entered);
+      added.push(entered);
+      this.#countStep(treeLabel);
+    }
+    return added;
   }
 
   /** Returns the first symbolic link on a path, including its end; undefined if there is none. */
@@ -197,12 +222,7 @@ export class ImageTree {
    * Follows `path` from `from`; `..` of the root and a leading slash are the root. With `create`, missing directories
    * are created as part of that layer. Returns the reason if it does not resolve.
    */
-  #resolve(
-    label: string,
-    from: DirectoryNode,
-    path: string,
-    create?: number,
-  ): Unresolved | Exclude<Node, { kind: 'symlink' }> {
+  #resolve(label: string, from: DirectoryNode, path: string, create?: number): Unresolved | Resolved {
     let directory = path.startsWith('/') ? this.#root : from;
     let links = 0;
     const left = path.split('/').reverse();
@@ -288,6 +308,7 @@ export class ImageTree {
 }
 
 type Unresolved = 'missing' | 'loop';
+type Resolved = Exclude<Node, { kind: 'symlink' }>;
 
 function describe(unresolved: Unresolved): string {
   return unresolved === 'loop' ? `leads through more than ${maxLinks} links` : 'the image does not have';

@@ -85,64 +85,110 @@ export async function changeDirectory<T>(
 
 async function change<T>(
   root: string,
-  { beside = false, filling = false, hiddenBy, subject = root }: ChangeOptions,
+  options: ChangeOptions,
   work: (change: DirectoryChange) => Promise<T>,
 ): Promise<T> {
   await recoverDirectory(root);
-  const isBeside = beside && (await canStageBeside(root));
-  const start: Journal = { staging: stagingName(), isBeside, entries: [], directories: [] };
-  const staging = getStagingName(root, start);
-  let hasJournal = false;
-  let isLost = false;
-  const beat = setInterval(() => {
-    if (hasJournal) void utimes(path.join(root, journalName), new Date(), new Date()).catch(() => undefined);
-  }, beatMs).unref();
-  let journal = start;
-  try {
-    if (filling) {
-      await writeJournal(root, start, root, false);
-      hasJournal = true;
+  const isBeside = options.beside === true && (await canStageBeside(root));
+  return new RunningChange(root, isBeside, options).run(work);
+}
+
+/** A change under way, with its staging directory and, while readers are kept out, its journal. */
+class RunningChange {
+  readonly #root: string;
+  readonly #options: ChangeOptions;
+  readonly #subject: string;
+  readonly #staging: string;
+  readonly #plans: Plan[] = [];
+  /** Journal as it is or will be written; without entries before everything is staged. */
+  #journal: Journal;
+  #hasJournal = false;
+  /** The original files are only below `staging`. */
+  #isLost = false;
+
+  constructor(root: string, isBeside: boolean, options: ChangeOptions) {
+    this.#root = root;
+    this.#options = options;
+    this.#subject = options.subject ?? root;
+    this.#journal = { staging: stagingName(), isBeside, entries: [], directories: [] };
+    this.#staging = getStagingName(root, this.#journal);
+  }
+
+  async run<T>(work: (change: DirectoryChange) => Promise<T>): Promise<T> {
+    const beat = setInterval(() => this.#touchJournal(), beatMs).unref();
+    try {
+      if (this.#options.filling === true) await this.#writeJournal(this.#root);
+      const result = await work(this.#register(await this.#makeRoom()));
+      if (this.#plans.length > 0) await this.#move();
+      if (this.#hasJournal) await this.#commit();
+      return result;
+    } catch (error) {
+      if (this.#hasJournal) await this.#undo();
+      throw error;
+    } finally {
+      clearInterval(beat);
+      if (!this.#isLost) await rm(this.#staging, { recursive: true, force: true }).catch(() => undefined);
     }
+  }
+
+  /** Makes the staging directory; returns the directory in it for new content. */
+  async #makeRoom(): Promise<string> {
+    const staging = this.#staging;
+    const { hiddenBy } = this.#options;
     await mkdir(staging, { mode: 0o700 });
-    if (isBeside) await writeNewFile(path.join(staging, changedName), path.basename(root));
+    if (this.#journal.isBeside)
+      await writeNewFile(path.join(staging, changedName), path.basename(this.#root));
     else if (hiddenBy !== undefined) await writeNewFile(path.join(staging, hiddenBy.name), hiddenBy.text);
     const room = path.join(staging, 'new');
     await mkdir(room);
-    const plans: Plan[] = [];
-    const result = await work({
+    return room;
+  }
+
+  /** Returns the change that registers what `work` plans. */
+  #register(room: string): DirectoryChange {
+    const plans = this.#plans;
+    return {
       staging: room,
       put: (staged, place) => void plans.push({ staged, place, isNew: false }),
       add: (staged, place) => void plans.push({ staged, place, isNew: true }),
       remove: (place) => void plans.push({ staged: undefined, place, isNew: false }),
-    });
-    if (plans.length > 0) {
-      journal = { ...start, ...(await prepare(root, plans, subject)) };
-      await writeJournal(root, journal, staging, hasJournal);
-      hasJournal = true;
-      await move(root, staging, plans, journal.entries);
-    }
-    if (hasJournal) {
-      // The change is committed from here on.
-      await rm(path.join(root, journalName));
-      hasJournal = false;
-      await syncDirectory(root);
-    }
-    return result;
-  } catch (error) {
-    if (hasJournal) {
-      await undo(root, journal).catch((cause: unknown) => {
-        isLost = true;
-        throw new OpmateError('IO', 'cannot be written or restored', {
-          subject,
-          hint: `run the command again to restore it; the original files are in ${path.join(staging, 'old')}`,
-          cause,
-        });
+    };
+  }
+
+  async #move(): Promise<void> {
+    this.#journal = { ...this.#journal, ...(await prepare(this.#root, this.#plans, this.#subject)) };
+    await this.#writeJournal(this.#staging);
+    await move(this.#root, this.#staging, this.#plans, this.#journal.entries);
+  }
+
+  /** Removes the journal: the change is committed from there on. */
+  async #commit(): Promise<void> {
+    await rm(path.join(this.#root, journalName));
+    this.#hasJournal = false;
+    await syncDirectory(this.#root);
+  }
+
+  /** Restores the directory. Throws OpmateError with the place of the original files if that fails. */
+  async #undo(): Promise<void> {
+    await undo(this.#root, this.#journal).catch((cause: unknown) => {
+      this.#isLost = true;
+      throw new OpmateError('IO', 'cannot be written or restored', {
+        subject: this.#subject,
+        hint: `run the command again to restore it; the original files are in ${path.join(this.#staging, 'old')}`,
+        cause,
       });
-    }
-    throw error;
-  } finally {
-    clearInterval(beat);
-    if (!isLost) await rm(staging, { recursive: true, force: true }).catch(() => undefined);
+    });
+  }
+
+  /** Writes the journal by a file in the directory `via`. */
+  async #writeJournal(via: string): Promise<void> {
+    await writeJournal(this.#root, this.#journal, via, this.#hasJournal);
+    this.#hasJournal = true;
+  }
+
+  #touchJournal(): void {
+    const now = new Date();
+    if (this.#hasJournal) void utimes(path.join(this.#root, journalName), now, now).catch(() => undefined);
   }
 }
 

@@ -142,6 +142,9 @@ const unusedFields: Readonly<Record<string, readonly ('config' | 'watchNamespace
 
 const secretHint = 'add its manifest to the documents, or specify its directory with options.secrets';
 
+/** Rendered content, apart from what is wrong with it. */
+type RenderedObjects = Omit<RenderedContent, 'findings' | 'warnings'>;
+
 /** Rendering of a deployment. */
 class Rendering extends Report {
   readonly #deployment: DeploymentDocument;
@@ -186,58 +189,16 @@ class Rendering extends Report {
   }
 
   async run(): Promise<RenderedDeployment> {
-    const { isPaused, sources, installNamespace: own } = this.#deployment;
-    const { isCrdUpgradeChecked, progressDeadlineMinutes, healthChecks, choice } = this.#deployment;
-    const { name, namespace } = this.#manifest;
-    const { findings, warnings } = this;
-    const installNamespace = this.#installNamespace;
-    const described = {
-      name,
-      namespace,
-      isPaused,
-      ...(isCrdUpgradeChecked !== undefined && { isCrdUpgradeChecked }),
-      ...(progressDeadlineMinutes !== undefined && { progressDeadlineMinutes }),
-      ...(healthChecks !== undefined && { healthChecks }),
-      ...(choice !== undefined && { choice }),
-    };
-    const refused = { ...described, installNamespace, objects: [], pins: [], hash: '' };
-    if (own !== '' && installNamespace !== own) {
-      const problem = `installed in ${quoteGo(installNamespace)} instead of ${quoteGo(own)}`;
-      this.#diagnose('warning', ['spec', 'installNamespace'], 'install-namespace', problem);
-    }
-    const { allowLocal, allowInsecure, content: contentOptions } = this.#options;
-    const skipsTls = allowInsecure === true || this.#session.network?.skipTlsVerify === true;
-    for (const source of sources) {
-      for (const { message, hint } of findRefusals(source, { allowLocal, allowInsecure: skipsTls }))
-        this.#diagnose('error', source.path, 'refused-source', message, hint);
-    }
+    this.#checkInstallNamespace();
+    this.#checkSources();
     await this.#checkFormat();
-    const placed = sources.flatMap((source) => this.#place(source));
-    if (findings.length > 0) return { ...refused, findings, warnings };
-    let content: OpenedContent;
-    try {
-      content = await openCombinedContent(placed, this.#session, contentOptions);
-    } catch (error) {
-      if (!(error instanceof ContentFindingsError)) {
-        const ignored = warnings.find(({ hint }) => hint === secretHint);
-        throw this.#withDocument(error, { ignored });
-      }
-      this.add({ findings: error.diagnostics.map((finding) => this.#aboutSource(finding)) });
-      return { ...refused, findings, warnings };
-    }
+    const placed = this.#deployment.sources.flatMap((source) => this.#place(source));
+    const content = this.findings.length > 0 ? undefined : await this.#open(placed);
+    if (content === undefined) return this.#withoutObjects();
     try {
       const rendered = await this.#render(content);
-      const made: RenderedDeployment =
-        rendered === undefined
-          ? { ...refused, findings, warnings }
-          : {
-              ...described,
-              ...rendered,
-              findings,
-              warnings,
-              pins: content.pins,
-              hash: findings.length > 0 ? '' : await hashOfObjects(rendered.objects, this.#session),
-            };
+      const made =
+        rendered === undefined ? this.#withoutObjects() : await this.#withObjects(rendered, content);
       await content.confirm();
       return made;
     } catch (error) {
@@ -247,11 +208,64 @@ class Rendering extends Report {
     }
   }
 
+  #describe() {
+    const { name, namespace } = this.#manifest;
+    const { isPaused, isCrdUpgradeChecked, progressDeadlineMinutes, healthChecks, choice } = this.#deployment;
+    return {
+      name,
+      namespace,
+      isPaused,
+      ...(isCrdUpgradeChecked !== undefined && { isCrdUpgradeChecked }),
+      ...(progressDeadlineMinutes !== undefined && { progressDeadlineMinutes }),
+      ...(healthChecks !== undefined && { healthChecks }),
+      ...(choice !== undefined && { choice }),
+    };
+  }
+
+  #withoutObjects(): RenderedDeployment {
+    const { findings, warnings } = this;
+    const installNamespace = this.#installNamespace;
+    return { ...this.#describe(), installNamespace, objects: [], pins: [], hash: '', findings, warnings };
+  }
+
+  async #withObjects(rendered: RenderedObjects, { pins }: OpenedContent): Promise<RenderedDeployment> {
+    const { findings, warnings } = this;
+    const hash = findings.length > 0 ? '' : await hashOfObjects(rendered.objects, this.#session);
+    return { ...this.#describe(), ...rendered, findings, warnings, pins, hash };
+  }
+
+  #checkInstallNamespace(): void {
+    const { installNamespace: own } = this.#deployment;
+    if (own === '' || own === this.#installNamespace) return;
+    const problem = `installed in ${quoteGo(this.#installNamespace)} instead of ${quoteGo(own)}`;
+    this.#diagnose('warning', ['spec', 'installNamespace'], 'install-namespace', problem);
+  }
+
+  #checkSources(): void {
+    const { allowLocal, allowInsecure } = this.#options;
+    const skipsTls = allowInsecure === true || this.#session.network?.skipTlsVerify === true;
+    for (const source of this.#deployment.sources) {
+      for (const { message, hint } of findRefusals(source, { allowLocal, allowInsecure: skipsTls }))
+        this.#diagnose('error', source.path, 'refused-source', message, hint);
+    }
+  }
+
+  /** Opens the content of sources. Undefined, with findings, for invalid content. */
+  async #open(placed: PlacedSource[]): Promise<OpenedContent | undefined> {
+    try {
+      return await openCombinedContent(placed, this.#session, this.#options.content);
+    } catch (error) {
+      if (!(error instanceof ContentFindingsError)) {
+        const ignored = this.warnings.find(({ hint }) => hint === secretHint);
+        throw this.#withDocument(error, { ignored });
+      }
+      this.add({ findings: error.diagnostics.map((finding) => this.#aboutSource(finding)) });
+      return undefined;
+    }
+  }
+
   /** Renders files, and adds what is wrong with them. Undefined for a configuration that does not fit. */
-  async #render({
-    directory,
-    destinations,
-  }: OpenedContent): Promise<Omit<RenderedContent, 'findings' | 'warnings'> | undefined> {
+  async #render({ directory, destinations }: OpenedContent): Promise<RenderedObjects | undefined> {
     const { formats, config: inDocument, watchNamespaces } = this.#deployment;
     const options = this.#options;
     const format = await detectFormat(directory, formats);

@@ -92,28 +92,48 @@ export function findEntryFaults(
     hasEmptyDeprecation,
   }: { packageName: string; ranges: SkipRanges; hasEmptyDeprecation: boolean },
 ): EntryFault[] {
-  const faults: EntryFault[] = [];
   const property = bundle?.packageProperties[0] ?? { version: '', release: '' };
-  if (entry.name === '') {
-    faults.push({
-      text: 'name must be set',
-      path: ['name'],
-      in: 'entry',
-      hint: 'set the name of the bundle',
-    });
+  const faults: EntryFault[] = [];
+  addNameFaults(faults, entry.name, packageName, property);
+  addEdgeFaults(faults, entry, ranges);
+  addContentFaults(faults, bundle);
+  if (hasEmptyDeprecation) {
+    faults.push({ text: emptyDeprecation, path: [], in: 'bundle', hint: '', follows: true });
   }
-  const normalized =
-    property.release === '' ? entry.name : `${packageName}-v${formatBundleVersion(property)}`;
-  if (entry.name !== normalized) {
+  if (property.release !== '' && property.version.includes('+')) {
+    const text = 'cannot use build metadata in version with a release version';
+    const hint = 'remove the build metadata of its version, or remove the release';
+    faults.push({ text, path: getValuePath(bundle?.packageProperties[0]), in: 'bundle', hint });
+  }
+  return faults;
+}
+
+/** Adds the faults of a name; with a release, it is normalized. */
+function addNameFaults(
+  faults: EntryFault[],
+  name: string,
+  packageName: string,
+  property: { version: string; release: string },
+): void {
+  if (name === '') {
+    const hint = 'set the name of the bundle';
+    faults.push({ text: 'name must be set', path: ['name'], in: 'entry', hint });
+  }
+  const normalized = property.release === '' ? name : `${packageName}-v${formatBundleVersion(property)}`;
+  if (name !== normalized) {
     const fault = findFault(parseVersion, property.version) ?? findFault(parseRelease, property.release);
     faults.push({
-      text: `name ${quoteGo(entry.name)} does not match normalized name ${quoteGo(normalized)}`,
+      text: `name ${quoteGo(name)} does not match normalized name ${quoteGo(normalized)}`,
       path: ['name'],
       in: 'bundle',
       hint: `rename the bundle and its entries to ${quoteGo(normalized)}, or remove its release`,
       follows: fault !== undefined,
     });
   }
+}
+
+/** Adds the faults of what an entry skips. */
+function addEdgeFaults(faults: EntryFault[], entry: ChannelEntry, ranges: SkipRanges): void {
   for (const [index, skip] of entry.skips.entries()) {
     if (skip !== '') continue;
     const hint = 'remove the empty item, or set it to a bundle name';
@@ -126,6 +146,10 @@ export function findEntryFaults(
     const text = `invalid skipRange ${quoteGo(entry.skipRange)}: ${rangeFault}`;
     faults.push({ text, path: ['skipRange'], in: 'entry', hint });
   }
+}
+
+/** Adds the faults of a bundle that is missing, or has neither image nor objects. */
+function addContentFaults(faults: EntryFault[], bundle: BundleFacts | undefined): void {
   const follows = bundle === undefined;
   if (bundle === undefined) {
     const text = `must be exactly one property with type ${packageType}`;
@@ -135,15 +159,6 @@ export function findEntryFaults(
     const hint = 'set image to the reference of the bundle image';
     faults.push({ text: 'bundle image must be set', path: ['image'], in: 'bundle', hint, follows });
   }
-  if (hasEmptyDeprecation) {
-    faults.push({ text: emptyDeprecation, path: [], in: 'bundle', hint: '', follows: true });
-  }
-  if (property.release !== '' && property.version.includes('+')) {
-    const text = 'cannot use build metadata in version with a release version';
-    const hint = 'remove the build metadata of its version, or remove the release';
-    faults.push({ text, path: getValuePath(bundle?.packageProperties[0]), in: 'bundle', hint });
-  }
-  return faults;
 }
 
 /** Returns the path of the value of a package property; that of the properties if it is missing. */

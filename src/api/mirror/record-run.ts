@@ -162,7 +162,7 @@ export class RunTrail {
 
   /** Ends a run that failed with an error, which matters more than one of the trail. */
   async fail(error: unknown, images: number): Promise<void> {
-    const problem = error instanceof CancelledError ? 'cancelled' : getMessage(error);
+    const problem = error instanceof CancelledError ? 'interrupted' : getMessage(error);
     const amounts = { images, failed: 0, blobs: 0, bytes: 0 };
     this.add({ event: 'ended', result: 'failed', ...amounts, problem: redactUrls(problem) });
     await this.flush().catch(ignoreFileFaults);

@@ -110,6 +110,31 @@ describe.each(Object.entries(registries))('mirror delete, at %s', (name, start) 
     expect(newest.code).toBe(0);
     const keep = ['--keep', 'newest/working-dir/opmate.lock.json'];
     const file = path.relative(sandbox.work, listOf(name));
+    const command = (list: string, flags: string): string =>
+      `next: opmate mirror delete --delete-yaml-file ${list}/working-dir/delete/delete-images.yaml${flags} --use-http docker://${host}/ocm\n`;
+    expect(generated.stderr).not.toContain('selected by');
+    const partly = await generate(host, '--workspace', 'file://newest');
+    expect(partly.stderr).toContain(`1 of 5 images is selected by ${keep[1]}, and kept with --keep\n`);
+    expect(partly.stderr).toContain(command('newest', ` ${keep.join(' ')}`));
+    const wholly = await generate(host, '--workspace', 'file://all');
+    const lock = 'all/working-dir/opmate.lock.json';
+    expect(wholly.stderr).toContain(
+      `5 of 5 images are selected by ${lock}: the next command deletes them, and with --keep ${lock} nothing\n`,
+    );
+    expect(wholly.stderr).toContain(command('all', ''));
+    for (const workspace of ['newest', 'all'])
+      expect(await readFile(listOf(workspace), 'utf8')).toBe(await readFile(listOf(name), 'utf8'));
+    const elsewhere = await run(
+      'delete',
+      '--generate',
+      '-c',
+      'disc.yaml',
+      `docker://${host}/other`,
+      '--workspace',
+      'file://all',
+    );
+    expect(elsewhere.stderr).not.toContain('selected by');
+
     const args = ['delete', '--delete-yaml-file', file, `docker://${host}/ocm`, ...keep];
     const preview = await run(...args, '--dry-run');
     expect(preview.stderr).toContain('4 images would be deleted, 1 kept');

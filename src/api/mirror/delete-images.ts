@@ -28,6 +28,8 @@ export interface ListMirrorDeletionsOptions extends Pick<
 > {
   /** Lock files whose images stay. */
   keep?: readonly string[] | undefined;
+  /** Lock of the mirror, whose images are listed, and counted as `needed`; default none. */
+  current?: string | undefined;
   /** List signatures of images by digest too; default false. */
   signatures?: boolean | undefined;
   /** Use the tags of oc-mirror v1; default false. */
@@ -44,6 +46,8 @@ export interface MirrorDeletions {
   catalogs: number;
   /** Sentences about images that stay because a lock needs them. */
   kept: string[];
+  /** Number of listed images that the lock `current` selects. */
+  needed: number;
   warnings: string[];
 }
 
@@ -61,6 +65,7 @@ export async function listMirrorDeletions(
   const { maxNestedPaths, signatures = false, v1Tags = false } = options;
   const target = parseMirrorTarget(destination, maxNestedPaths);
   const keep = await readKept(options.keep ?? [], session);
+  const current = options.current === undefined ? undefined : await readKept([options.current], session);
   const config = readDeleteImageSetConfiguration(configuration, file);
   const { logger, signal } = session;
   const plan = await planImageSet(config, {
@@ -75,11 +80,11 @@ export async function listMirrorDeletions(
     digestOfRebuilt: ({ digest }) => Promise.resolve(digest),
   });
   await plan.close();
-  const { items, kept } = listDeletions(plan, { target, keep, signatures, v1Tags });
+  const { items, kept, needed } = listDeletions(plan, { target, keep, needed: current, signatures, v1Tags });
   const { catalogs, faults } = plan;
   const warnings = [...plan.warnings, ...faults.map(({ error }) => error.message)];
   const list = encodeDeleteList(items);
-  return { list, images: items.length, catalogs: catalogs.length, kept, warnings };
+  return { list, images: items.length, catalogs: catalogs.length, kept, needed, warnings };
 }
 
 /**
@@ -96,7 +101,7 @@ export async function listReplacedImages(
   const keep = await readKept(options.keep ?? [], session);
   const lock = await readLock(path.resolve(session.workingDirectory, previous), previous);
   const { items, kept } = listReplaced(lock, { target, keep, signatures: options.signatures === true });
-  return { list: encodeDeleteList(items), images: items.length, catalogs: 0, kept, warnings: [] };
+  return { list: encodeDeleteList(items), images: items.length, catalogs: 0, kept, needed: 0, warnings: [] };
 }
 
 /** Place of a written list of deletions. */

@@ -76,6 +76,26 @@ export function nameWorkspaceLock(
 }
 
 /**
+ * Returns the path of the lock of a workspace, relative to the working directory; undefined if it has none, or if its last
+ * run had another destination.
+ */
+export async function findWorkspaceLock(
+  destination: string,
+  session: Session,
+  { lock, workspace = '.' }: FindLockOptions,
+): Promise<string | undefined> {
+  const place = new Workspace(session.workingDirectory, workspace, lock);
+  if ((await statIfPresent(path.resolve(session.workingDirectory, place.shownLock))) === undefined)
+    return undefined;
+  const [last] = await place.readImageSetRuns();
+  if (last === undefined) return place.shownLock;
+  const { target } = parseDestination(destination, session);
+  const { target: mirrored } = parseDestination(last.started.destination, session);
+  const isSame = target.registry === mirrored.registry && target.path === mirrored.path;
+  return isSame ? place.shownLock : undefined;
+}
+
+/**
  * Reads the lock that a path names: a lock file, an archive by its directory or index, or a directory with
  * `working-dir`; `file://` may stand before it. Throws OpmateError.
  */

@@ -13,7 +13,7 @@ import {
   requireMirrorTarget,
   writeDeleteList,
 } from '../../api/mirror/delete-images.js';
-import { nameWorkspaceLock } from '../../api/mirror/find-lock.js';
+import { findWorkspaceLock, nameWorkspaceLock } from '../../api/mirror/find-lock.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../../files/read-file.js';
@@ -106,8 +106,9 @@ async function generateList(
   const { config: file = '', deleteId, maxNestedPaths, workspace, previous } = options;
   requireFileSuffix(deleteId);
   const { logger } = session;
-  const current = previous === undefined ? [] : [options.lock ?? nameWorkspaceLock(workspace, session)];
-  const keep = [...(options.keep ?? []), ...current];
+  const replacing = previous === undefined ? [] : [options.lock ?? nameWorkspaceLock(workspace, session)];
+  const keep = [...(options.keep ?? []), ...replacing];
+  const current = await findWorkspaceLock(destination, session, options);
   const common = { maxNestedPaths, keep, signatures: options.deleteSignatures };
   const configuration =
     previous === undefined ? decodeFile(await readInputFile(file, session), file) : undefined;
@@ -116,21 +117,32 @@ async function generateList(
       ? await listReplacedImages(previous ?? '', destination, session, common)
       : await listMirrorDeletions(configuration, file, destination, session, {
           ...common,
+          current,
           v1Tags: options.deleteV1Images,
           graphData: options.graphData,
           ignoreReleaseSignature: options.ignoreReleaseSignature,
         });
-  const { images, catalogs, kept, warnings } = deletions;
+  const { images, catalogs, kept, needed, warnings } = deletions;
   for (const warning of warnings) logger.log('warn', warning);
   for (const sentence of kept) logger.log('info', sentence);
   const written = await writeDeleteList(deletions, session, { workspace, id: deleteId, configuration });
   const stay = catalogs > 0 ? '; catalogs stay' : '';
+  if (needed > 0) logger.log('warn', describeNeeded(needed, images, current));
+  if (needed > 0 && needed < images && current !== undefined) keep.push(current);
   reportEnding(
     logger,
     [`${written}: ${count(images, 'image')} to delete${stay}`],
     images === 0 ? undefined : getDeleteCommand(written, destination, { ...options, keep }),
   );
   return exitCodes.done;
+}
+
+/** Describes listed images that the lock of the mirror selects. */
+function describeNeeded(needed: number, images: number, lock = ''): string {
+  const sentence = `${needed} of ${count(images, 'image')} ${needed === 1 ? 'is' : 'are'} selected by ${lock}`;
+  return needed < images
+    ? `${sentence}, and kept with --keep`
+    : `${sentence}: the next command deletes them, and with --keep ${shellWord(lock)} nothing`;
 }
 
 /** Returns the command that deletes the images of a list, with the options of the run that proposes it. */

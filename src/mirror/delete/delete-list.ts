@@ -72,18 +72,21 @@ interface ListOptions {
   /** Uses the tags of oc-mirror v1: a hash for a digest, `latest` for tag and digest. */
   v1Tags: boolean;
   keep: KeptImages;
+  /** Images that the mirror still needs; they are listed, and counted. */
+  needed?: KeptImages | undefined;
 }
 
 /**
  * Lists the images of a plan, without catalogs and charts, by name at the target; `kept` has messages about images
- * kept for other sets. (Source: oc-mirror v2.)
+ * kept for other sets, `needed` is the number of listed images that `options.needed` has. (Source: oc-mirror v2.)
  */
 export function listDeletions(
   plan: Pick<ImageSetPlan, 'images'>,
   options: ListOptions,
-): { items: DeleteItem[]; kept: string[] } {
+): { items: DeleteItem[]; kept: string[]; needed: number } {
   const { target, keep } = options;
   const items = new Map<string, DeleteItem>();
+  const needed = new Set<string>();
   const kept: string[] = [];
   for (const image of plan.images) {
     if (image.kind === 'catalog' || image.kind === 'chart') continue;
@@ -93,10 +96,14 @@ export function listDeletions(
       kept.push(`${image.destination}: kept, ${reason}`);
       continue;
     }
+    const isNeeded =
+      options.needed?.reasonFor(digest) !== undefined ||
+      options.needed?.reasonForName(image.name) !== undefined;
     const type = typeOfKind[image.kind];
     const add = (imageName: string, tag: string): void => {
       const imageReference = `docker://${getDestination(target, image.target.repository, tag)}`;
       items.set(imageReference, { imageName, imageReference, type });
+      if (isNeeded) needed.add(imageReference);
     };
     add(image.source, options.v1Tags ? getV1Tag(image) : image.name.tag);
     if (options.signatures && digest !== undefined) {
@@ -105,7 +112,7 @@ export function listDeletions(
     }
   }
   const byName = (a: DeleteItem, b: DeleteItem): number => compareBytes(a.imageReference, b.imageReference);
-  return { items: [...items.values()].sort(byName), kept };
+  return { items: [...items.values()].sort(byName), kept, needed: needed.size };
 }
 
 /**
@@ -114,7 +121,7 @@ export function listDeletions(
  */
 export function listReplaced(
   previous: ImageSetLock,
-  { signatures, ...options }: Omit<ListOptions, 'v1Tags'>,
+  { signatures, ...options }: Omit<ListOptions, 'v1Tags' | 'needed'>,
 ): { items: DeleteItem[]; kept: string[] } {
   const images = previous.images.filter(
     ({ kind: of }) => of !== 'catalog' && of !== 'chart' && (of !== 'signature' || signatures),

@@ -65,6 +65,10 @@ describe('opmate mirror with wrong flags', () => {
       '--max-per-registry "0": expected',
     ],
     [['--locked', registry], '--locked: needs --config or --from'],
+    [
+      ['-c', 'one.yaml', '--prune', registry],
+      `--prune: took "${registry}" as its age\nhint: use --prune=30d, or --prune after the destination`,
+    ],
     [['--on-error', 'skip-image', 'a.test/b:c=d.test/e:f'], '--on-error: needs --config'],
     [['-c', 'one.yaml', '--locked', registry], 'working-dir/opmate.lock.json: lock not found'],
     [['-c', 'one.yaml', '--lock', '.', registry], '--lock ".": is a directory'],

@@ -1,4 +1,5 @@
 import { UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json-quote.js';
 import {
   type Flag,
   type FlagValues,
@@ -100,6 +101,21 @@ function needing<const F extends Flags>(needs: readonly string[], flags: F): F {
   return Object.fromEntries(Object.entries(flags).map(([key, item]) => [key, { needs, ...item }])) as F;
 }
 
+/** Returns an age; refuses a destination, which an optional value before it swallows. Throws UsageError. */
+function refuseDestination(word: string, _previous: unknown, name: string): string {
+  if (!/^(?:docker|file|oci):/.test(word)) return word;
+  throw new UsageError(`${name}: took ${quoteGo(word)} as its age`, {
+    hint: 'use --prune=30d, or --prune after the destination',
+  });
+}
+
+const pruneFlag: Flag<string | true | undefined> = {
+  ...optionalValue('age', 'with --config: delete what no lock of this time, such as 30d, selects'),
+  parse: refuseDestination,
+  needs: 'config',
+  excludes: ['shard', 'dryRun'],
+};
+
 /** Flags of `mirror --config` and `mirror --from`. */
 const imageSetRunFlags = {
   ...grouped('Input', {
@@ -120,11 +136,7 @@ const imageSetRunFlags = {
       'with --config: action for images that cannot be copied',
       { default: 'stop', needs: 'config', excludes: ['from'] },
     ),
-    prune: {
-      ...optionalValue('age', 'with --config: delete what no lock of this time, such as 30d, selects'),
-      needs: 'config',
-      excludes: ['shard', 'dryRun'],
-    },
+    prune: pruneFlag,
     yes: flag('with --prune: delete without confirmation', { needs: 'prune' }),
     retryFailed: flag('with --config: mirror only images that the last run failed for', { needs: 'config' }),
     shardWait: parsed(

@@ -204,6 +204,16 @@ mirror:
     });
   });
 
+  it('accepts the configuration of the run, and refuses a missing file', async () => {
+    await plan('named');
+    const workspace = '--workspace=file://named';
+    const plain = await status(registry(), workspace);
+    expect(await status(registry(), workspace, '-c', 'set.yaml')).toEqual(plain);
+    const missing = await status(registry(), workspace, '-c', 'nosuch.yaml');
+    expect(missing).toMatchObject({ code: 1, stdout: '' });
+    expect(missing.stderr).toContain('nosuch.yaml: no such file or directory');
+  });
+
   it('reports the remaining bytes of an incomplete run exactly', async () => {
     await plan('part');
     const app = operators.digests.get('acme/app:1.2.0') as string;

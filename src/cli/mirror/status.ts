@@ -7,6 +7,7 @@ import { getCopyLimits, readMirrorOptions } from './oc-mirror-flags.js';
 import type { LockStatus } from '../../mirror/lock/lock-status.js';
 import { findMirrorLock } from '../../api/mirror/find-lock.js';
 import { readMirrorStatus } from '../../api/mirror/mirror-status.js';
+import { readInputFile } from '../../files/read-file.js';
 import { exitCodes } from '../exit-codes.js';
 import { formatPackages } from './image-set-messages.js';
 import { encodeData } from '../reports/encode-data.js';
@@ -40,7 +41,9 @@ export const command = defineCommand({
     readMirrorOptions(options, [destination], context),
   async runInSession({ context, args: [destination], options, session }) {
     const { output, maxNestedPaths, maxPerRegistry, shards } = options;
-    const { lock: named, workspace } = options;
+    const { lock: named, workspace, config } = options;
+    // Accepted as by the other commands; the lock has the content.
+    if (config !== undefined) await readInputFile(config, session);
     const { lock, name, plan } = await findMirrorLock(destination, session, { lock: named, workspace });
     const status = await readMirrorStatus(lock, destination, session, {
       maxNestedPaths,

@@ -7,7 +7,6 @@ import { quoteGo } from '../core/go-json-quote.js';
 import { getOrAdd } from '../core/groups.js';
 import { logDiagnostic, silentLogger } from '../core/log.js';
 import { sortedByBytes } from '../core/order.js';
-import { suggestOneOf } from '../core/suggest.js';
 import { findNearest } from '../document/field.js';
 import { readdirIfPresent } from '../files/file-status.js';
 import type { SourceSession } from '../source/session.js';
@@ -30,6 +29,7 @@ import {
   pathIn,
   requireInRepository,
   requireOperators,
+  suggestCatalog,
 } from './repository.js';
 
 /** A catalog of an operator with its new content; undefined if the operator is mapped to it no longer. */
@@ -163,8 +163,7 @@ function requireKnownCatalogs(
   const [first] = missing;
   if (first === undefined || !errors.isEmpty) return;
   const names = missing.map(quoteGo).join(', ');
-  const choices = known.has(`v${first}`) ? [`v${first}`] : sortedByBytes(known);
-  const hint = choices.length === 0 ? undefined : suggestOneOf(choices);
+  const hint = suggestCatalog(first, sortedByBytes(known));
   errors.add(new OpmateError('NOT_FOUND', `no operator is mapped to catalog ${names}`, { hint }));
 }
 

@@ -5,6 +5,7 @@ import { addContext, combineErrors } from '../core/diagnostics-error.js';
 import { OpmateError, throwFileError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { sortedByBytes } from '../core/order.js';
+import { suggestOneOf } from '../core/suggest.js';
 import { findNearest } from '../document/field.js';
 import { outsideError } from '../files/directory-root.js';
 import { lstatIfPresent, statIfPresent } from '../files/file-status.js';
@@ -123,6 +124,27 @@ export async function requireOperators(
       });
     });
   if (errors.length > 0) throw combineErrors(errors);
+}
+
+/** Throws OpmateError NOT_FOUND for catalogs without a directory. */
+export async function requireCatalogs(
+  repository: OperatorRepository,
+  catalogs: readonly string[],
+): Promise<void> {
+  const known = await listSubdirectories(repository, 'catalogs');
+  const missing = catalogs.filter((name) => !known.includes(name));
+  const [first] = missing;
+  if (first === undefined) return;
+  throw new OpmateError('NOT_FOUND', `catalog ${missing.map(quoteGo).join(', ')} not found`, {
+    subject: pathIn(repository, 'catalogs'),
+    hint: suggestCatalog(first, known),
+  });
+}
+
+/** Returns the hint for an unknown catalog: the name with its `v`, else all names. */
+export function suggestCatalog(name: string, known: readonly string[]): string | undefined {
+  const choices = known.includes(`v${name}`) ? [`v${name}`] : known;
+  return choices.length === 0 ? undefined : suggestOneOf(choices);
 }
 
 /** Returns the catalog file of an operator in a catalog, relative to the repository; undefined if it has none. */

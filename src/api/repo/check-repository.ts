@@ -1,6 +1,9 @@
+import { createWarning } from '../../core/diagnostic.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
-import { silentLogger } from '../../core/log.js';
+import { logDiagnostic, silentLogger } from '../../core/log.js';
+import { listNames } from '../../core/suggest.js';
+import { findNearest } from '../../document/field.js';
 import {
   type CheckTarget,
   chooseRepositoryChecks,
@@ -11,10 +14,12 @@ import type { RepositoryFinding } from '../../repo/checks/check.js';
 import {
   type OperatorRepository,
   hasBundle,
+  listBundleDirectories,
   listCatalogsOf,
   listOperators,
   openRepository,
   pathIn,
+  requireCatalogs,
   requireOperators,
 } from '../../repo/repository.js';
 import { defaultSupported, parseSupportedVersions } from '../../repo/supported-versions.js';
@@ -42,7 +47,7 @@ export interface CheckRepositoryOptions {
 
 /**
  * Runs the static checks of operator-pipelines on an operator repository; findings have the names of those checks as
- * codes. Throws UsageError for an unknown check, OpmateError for an unknown operator.
+ * codes. Throws UsageError for an unknown check, OpmateError for an unknown operator or catalog.
  */
 export async function checkRepository(
   root: string,
@@ -74,11 +79,16 @@ async function selectTargets(
     wanted.set(operator, version === undefined ? undefined : [...versions, version]);
   }
   await requireOperators(repository, [...wanted.keys()]);
+  await requireCatalogs(repository, catalogs ?? []);
   const targets: CheckTarget[] = [];
   for (const [operator, versions] of wanted) {
     for (const version of versions ?? []) {
       if (await hasBundle(repository, operator, version)) continue;
-      logger.log('warn', `${pathIn(repository, 'operators', operator, version)}: not a bundle, not checked`);
+      const details = {
+        subject: pathIn(repository, 'operators', operator, version),
+        hint: suggestVersion(version, await listBundleDirectories(repository, operator)),
+      };
+      logDiagnostic(logger, createWarning('not-a-bundle', 'not a bundle, not checked', details));
     }
     const allCatalogs = versions === undefined ? await listCatalogsOf(repository, operator) : [];
     targets.push({
@@ -88,6 +98,12 @@ async function selectTargets(
     });
   }
   return targets;
+}
+
+function suggestVersion(version: string, known: readonly string[]): string | undefined {
+  if (known.length === 0) return undefined;
+  const near = findNearest(version, known);
+  return near === undefined ? listNames('use a known version:', known) : `did you mean ${quoteGo(near)}?`;
 }
 
 /** Selects what differs from a revision: changed operators, bundles and catalogs. */

@@ -49,10 +49,30 @@ describe('repository checks', () => {
     const logged = { ...session, logger };
     const findings = await checkRepository(root, logged, { names: ['widget/1.0.1', 'widget/1.0.0'] });
     expect(JSON.stringify(findings)).not.toContain('1.0.1');
-    expect(lines).toEqual([`warn: ${path.join(root, 'operators/widget/1.0.1')}: not a bundle, not checked`]);
+    const place = path.join(root, 'operators/widget/1.0.1');
+    expect(lines).toEqual([`warn: ${place}: not a bundle, not checked (use a known version: "1.0.0")`]);
     expect(await failureOf(checkRepository(root, session, { names: ['widget/'] }))).toMatchObject({
       code: 'USAGE',
     });
+  });
+
+  it('refuses a catalog that the repository lacks, with those that it has', async () => {
+    const { session } = await openRepositoryWorld();
+    const root = await repositoryWith({
+      'operators/widget/ci.yaml': 'updateGraph: semver-mode\n',
+      'catalogs/v4.18/widget/catalog.json': '',
+      'catalogs/v4.19/widget/catalog.json': '',
+    });
+    for (const [name, hint] of [
+      ['v4.99', 'use one of v4.18, v4.19'],
+      ['4.18', 'use "v4.18"'],
+    ] as const) {
+      expect(await failureOf(checkRepository(root, session, { catalogs: ['v4.18', name] }))).toMatchObject({
+        code: 'NOT_FOUND',
+        message: `${path.join(root, 'catalogs')}: catalog "${name}" not found`,
+        hint,
+      });
+    }
   });
 
   it('names the nearest check for an unknown one', async () => {

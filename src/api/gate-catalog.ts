@@ -84,7 +84,8 @@ export async function gateCatalog(
   const gates = options.gates ?? (against === undefined ? (['validate-fbc'] as const) : gateNames);
   const needing = gates.find((gate) => gate !== 'validate-fbc');
   if (needing !== undefined && against === undefined) {
-    throw new UsageError(`gate ${needing}: the released index is missing`);
+    const hint = 'set options.against to the released index';
+    throw new UsageError(`gate ${needing}: the released index is missing`, { hint });
   }
   return withCatalog(fragment, session, async ({ catalog }) => {
     const { facts, ...result } = await runGates(fragment, catalog, gates, session, { ...options, profile });

@@ -41,7 +41,7 @@ export async function validate(
 ): Promise<CatalogVerdict> {
   await requireCatalogFile(reference);
   const source = await requireCatalog(await openSource(reference, session), reference, {
-    hint: 'check a bundle with api.render',
+    hint: 'check a bundle with api.validateBundle',
   });
   const { logger, signal } = session;
   return withOpen(source, ({ catalog }) => judgeCatalog(catalog, { logger, signal, keepFaults }));

@@ -136,6 +136,18 @@ describe('opmate catalog add-bundle', () => {
     const refused = await sandbox.run([...args.slice(0, 3), '--deprecate', 'x', '--save', 'oci:built:none']);
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('has no database of bundles');
+    for (const indexes of [
+      ['oci:built:files', 'oci:built:one'],
+      ['oci:built:one', 'oci:built:files'],
+    ]) {
+      const merge = ['catalog', 'merge', ...indexes, '--openshift', '4.22', '--save', 'oci:built:none'];
+      expect(await sandbox.run(merge)).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(
+          'oci:built:files: has no database of bundles\nhint: use indexes with a database, or add fragments to a file-based one with opmate catalog add-fragment',
+        ) as string,
+      });
+    }
   });
 
   it('names no flag of another command where a bundle does not fit a catalog without a database', async () => {

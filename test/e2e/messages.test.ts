@@ -50,6 +50,24 @@ describe('a missing file or directory', () => {
   });
 });
 
+describe('a gate', () => {
+  it('names the flags for an OpenShift version and a released index', async () => {
+    await sandbox.write({ 'fragment/a/a.json': '{"schema":"olm.package","name":"a"}' });
+    const { stdout } = await sandbox.run(['catalog', 'gate', 'fragment']);
+    expect(stdout).toContain(
+      'warning: metadata of bundles is not checked: no OpenShift version\n    hint: set --openshift\n',
+    );
+    const tagged = await sandbox.run(['catalog', 'gate', 'fragment', '--base-image', 'a.example.com/b']);
+    expect(tagged.stdout).not.toContain('no OpenShift version');
+    const { code, stderr } = await sandbox.run(['catalog', 'gate', 'fragment', '--gate', 'breaking']);
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr:
+        'error: gate breaking: the released index is missing\nhint: set --against to the released index\n',
+    });
+  });
+});
+
 describe('a document', () => {
   it('has one finding for a field of the wrong type', async () => {
     const filter = 'kind: CatalogFilter\npackages:\n- name: a\n  channels: x\n';

@@ -123,7 +123,10 @@ describe('opmate validate', () => {
     [['valid', '-o', 'xml'], 'invalid --output value "xml", expected (text|json|yaml|sarif|junit|github)'],
     [['nowhere'], 'nowhere: no such file or directory'],
     [['valid/catalog.json'], '"valid/catalog.json" is not a directory'],
-    [[path.join(bundlesDirectory, 'microcks/0.3.0')], 'is a bundle, not a catalog'],
+    [
+      [path.join(bundlesDirectory, 'microcks/0.3.0')],
+      'is a bundle, not a catalog\nhint: check a bundle with opmate bundle validate\n',
+    ],
     [[], 'missing required argument "catalog"'],
     [['valid', 'cycle'], 'unexpected argument "cycle"'],
   ])('refuses %j', async (args, message) => {

@@ -41,7 +41,10 @@ export async function addBundlesToImage(
   const images = await pinBundles(references, session);
   return editIndexCatalog(index, session, options, async ({ tree, database, migrationLevel }) => {
     if (database === undefined) {
-      if (deprecated.length > 0) throw missingDatabase(index);
+      if (deprecated.length > 0) {
+        const hint = 'deprecate bundles of a file-based catalog with an olm.deprecations blob';
+        throw missingDatabase(index, hint);
+      }
       const changes = await addToTree(tree, images, session, { mode, overwriteLatest });
       return { changes, valid: await requireValidIndex(tree, session) };
     }
@@ -99,11 +102,8 @@ async function pinBundles(references: readonly string[], session: Session): Prom
 }
 
 /** Returns the error for a change of the database of an index without one. */
-export function missingDatabase(index: string): OpmateError {
-  return new OpmateError('UNSUPPORTED', 'has no database of bundles', {
-    subject: index,
-    hint: 'deprecate bundles of a file-based catalog with an olm.deprecations blob',
-  });
+export function missingDatabase(index: string, hint: string): OpmateError {
+  return new OpmateError('UNSUPPORTED', 'has no database of bundles', { subject: index, hint });
 }
 
 /** Returns the packages that an index has beside its database. */

@@ -14,13 +14,14 @@ import {
   requireValidIndex,
   writeDeprecations,
 } from '../../catalog/image/index-edit.js';
-import { createFault } from '../../core/diagnostic.js';
+import { createFault, createWarning } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
-import { joinNames } from '../../core/suggest.js';
+import { logDiagnostic } from '../../core/log.js';
+import { describeMissing, joinNames, suggestName } from '../../core/suggest.js';
 import { openJsonFile } from '../../document/document.js';
-import { statIfPresent } from '../../files/file-status.js';
+import { listDirectory, statIfPresent } from '../../files/file-status.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { schemas } from '../../model/declarative-config.js';
 import { type CatalogFacts, joinFacts } from '../../model/facts.js';
@@ -111,7 +112,7 @@ function requireKept(
 
 /**
  * Removes packages from an index image, with their deprecations; `all` leaves an empty catalog. A package that the index
- * lacks is a warning. Throws OpmateError.
+ * lacks is a warning, with the nearest name: the image is built all the same. Throws OpmateError.
  */
 export async function removePackagesFromImage(
   index: string,
@@ -126,7 +127,13 @@ export async function removePackagesFromImage(
     for (const name of packages) {
       if ((await removePackageDirectory(tree, name)) || stored.includes(name))
         changes.push(`removed package ${name}`);
-      else session.logger.log('warn', `${index}: package ${quoteGo(name)} not found`);
+      else {
+        const entries = await listDirectory(tree.root);
+        const known = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+        const details = { subject: index, hint: suggestName('package', name, known) };
+        const problem = describeMissing('package', name);
+        logDiagnostic(session.logger, createWarning('not-found', problem, details));
+      }
     }
     // Index builds write the packages of the database, and with them the whole catalog, as JSON.
     if (stored.length > 0) await convertToJson(tree, session);

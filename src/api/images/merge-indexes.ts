@@ -29,6 +29,10 @@ import {
   renderDatabasePackages,
 } from './hidden-database.js';
 
+/** Hint for an index without a database. */
+const mergeHint =
+  'use indexes with a database, or add fragments to a file-based one with api.addFragmentsToImage';
+
 /** Options of `mergeIndexImages`. */
 export interface MergeIndexImagesOptions extends EditCatalogImageOptions {
   /** OpenShift version of the new index. */
@@ -55,7 +59,7 @@ export async function mergeIndexImages(
   options: MergeIndexImagesOptions,
 ): Promise<EditedCatalogImage> {
   return editIndexCatalog(source, session, options, async ({ tree, database, migrationLevel, directory }) => {
-    if (database === undefined) throw missingDatabase(source);
+    if (database === undefined) throw missingDatabase(source, mergeHint);
     const other = await readTarget(target, path.join(directory, 'target'), session);
     const own = await editHiddenDatabase(database, session, listBundleImages);
     requireDigests(source, own);
@@ -103,7 +107,7 @@ async function readTarget(
     extractImage(image, directory, { roots: [hiddenDatabase], limits, logger, signal }),
   );
   const file = path.join(directory, hiddenDatabase);
-  if ((await statIfPresent(file))?.isFile() !== true) throw missingDatabase(target);
+  if ((await statIfPresent(file))?.isFile() !== true) throw missingDatabase(target, mergeHint);
   return editHiddenDatabase(file, session, listBundleImages);
 }
 

@@ -64,8 +64,9 @@ export function validateFragment(fragment: GatedFragment, profile: GateProfile):
     fail('validate', `the catalog is invalid: ${first}`, 'run api.validate', place);
   }
   if (content.facts.packages.length === 0) fail('package', 'no olm.package', 'add an olm.package blob');
-  if (version === 'unreadable') {
-    const problem = 'metadata of bundles is not checked: the OpenShift version is not a number';
+  if (version === 'unreadable' || version === 'none') {
+    const reason = version === 'none' ? 'no OpenShift version' : 'the OpenShift version is not a number';
+    const problem = `metadata of bundles is not checked: ${reason}`;
     report.add(createWarning('openshift-version', problem, { hint: 'set options.openshift' }));
   } else checkMetadata(content, version, fail);
   checkImages(content, profile, fail);
@@ -89,11 +90,11 @@ function getVersion({
   openshift,
   labelVersions,
   baseImage,
-}: GatedFragment): OpenShiftVersion | 'unreadable' | undefined {
+}: GatedFragment): OpenShiftVersion | 'none' | 'unreadable' | undefined {
   if (openshift !== undefined) return openshift;
   // The task compares the list of the label as one text, which is no version.
   if (labelVersions !== undefined && labelVersions.length > 0) return 'unreadable';
-  if (baseImage === undefined) return 'unreadable';
+  if (baseImage === undefined) return 'none';
   const [, tag] = /:([^:/]+)$/.exec(baseImage.replace(/@.*$/, '')) ?? [];
   if (tag === undefined) return undefined;
   const [, major, minor] = /^v?(\d{1,4})\.(\d{1,4})$/.exec(tag) ?? [];

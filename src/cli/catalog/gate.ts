@@ -2,7 +2,7 @@ import { type GatedCatalog, gateCatalog } from '../../api/gate-catalog.js';
 import { gateNames } from '../../catalog/gate/gate.js';
 import { parseOpenShiftVersion } from '../../core/openshift-version.js';
 import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
-import { encodeFinding } from '../reports/option-words.js';
+import { encodeFinding, nameFlags } from '../reports/option-words.js';
 import { asJson } from '../../document/json.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { choice, grouped, list, parsed, text } from '../command/flags.js';
@@ -121,7 +121,7 @@ function formatVerdicts({ verdicts, unreleasedImages, scan }: GatedCatalog): str
   ];
   const lines = verdicts.flatMap(({ gate, result, findings }) => [
     `${gate}: ${result}`,
-    ...findings.flatMap(format),
+    ...findings.map(nameFlags).flatMap(format),
   ]);
   if (unreleasedImages.length > 0)
     lines.push(`${count(unreleasedImages.length, 'image')} not in the released index`);

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../document/json.js';
  * `request` are those of a verb, `mirror` those of mirror runs, `place` is that of a deployment.
  */
 export const optionWords: Readonly<Record<string, string>> = {
+  'api.addFragmentsToImage': 'opmate catalog add-fragment',
   'api.archiveImageSet': 'opmate mirror',
   'api.buildIndexImage': 'opmate index build',
   'api.buildServeCache': '--cache-only',
@@ -36,6 +37,7 @@ export const optionWords: Readonly<Record<string, string>> = {
   'api.showBundle': 'opmate bundle show',
   'api.unpackBundle': 'opmate bundle unpack',
   'api.validate': 'opmate validate',
+  'api.validateBundle': 'opmate bundle validate',
   'api.viewCatalog': 'opmate view',
   'limits.maxEntries': '--max-entries',
   'limits.maxRatio': '--max-ratio',
@@ -60,6 +62,7 @@ export const optionWords: Readonly<Record<string, string>> = {
   'mirror.strictArchive': '--strict-archive',
   'mirror.workspace': '--workspace',
   'options.address': '--addr',
+  'options.against': '--against',
   'options.allowForeignSecrets': '--allow-foreign-secrets',
   'options.allowInsecure': '--allow-insecure',
   'options.allowLocal': '--allow-local',

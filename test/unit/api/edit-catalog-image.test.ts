@@ -19,6 +19,7 @@ import { type ImageOutput, putImages } from '../../../src/api/images/image-outpu
 import { buildImage, openBases, readWholeConfig } from '../../../src/oci/image/image-builder.js';
 import { openReference } from '../../../src/oci/image/open.js';
 import type { Descriptor } from '../../../src/oci/image/types.js';
+import { silentLogger } from '../../../src/core/log.js';
 import { failureOf } from '../../support/connect.js';
 import { directoryWith } from '../../support/temporary.js';
 
@@ -212,6 +213,18 @@ describe('edits of index images', () => {
     const { files } = await pullImage(reference('to'), session, { roots: ['tmp/cache'] });
     const packages = await files.files.get('tmp/cache/cache/packages.json')?.read();
     expect(packages?.toString()).not.toContain('widget');
+  });
+
+  it('warns of a package that the index lacks, with the nearest name', async () => {
+    const { session, index, output, list } = await openWorld();
+    const lines: string[] = [];
+    const log = (level: string, message: string): void => void lines.push(`${level}: ${message}`);
+    const logged = { ...session, logger: { ...silentLogger, log } };
+    await removePackagesFromImage(index, ['widgte'], logged, output('to'));
+    expect(lines.filter((line) => line.startsWith('warn'))).toEqual([
+      `warn: ${index}: package "widgte" not found (did you mean "widget"?)`,
+    ]);
+    expect(await list('to')).toEqual(await list('from'));
   });
 
   describe('of an image with the cache of opm', () => {

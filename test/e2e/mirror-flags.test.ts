@@ -129,6 +129,56 @@ describe('opmate mirror with wrong flags', () => {
   });
 });
 
+describe('opmate mirror schedule', () => {
+  const schedule = (...args: string[]) =>
+    sandbox.run([
+      ...['mirror', 'schedule', '-c', 'one.yaml', '--image', 'registry.test/opmate:v1'],
+      ...args,
+      'docker://registry.test/olm',
+    ]);
+
+  it.each([
+    [['-n', 'Bad_NS'], 'namespace "Bad_NS": not a DNS-1123 label'],
+    [['--secret', 'Bad_Name'], 'secret "Bad_Name": not a DNS-1123 subdomain'],
+    [['--storage', '10Gx'], 'storage "10Gx": not a positive quantity\nhint: use a size such as 10Gi'],
+    [['--storage=-1Gi'], 'storage "-1Gi": not a positive quantity'],
+    [['--storage', '0'], 'storage "0": not a positive quantity'],
+  ])('refuses what a cluster refuses: %j', async (args, message) => {
+    const result = await schedule(...args);
+    expect(result).toMatchObject({ code: 2, stdout: '' });
+    expect(result.stderr).toContain(message);
+  });
+
+  it('names every local path of the configuration, which no pod has', async () => {
+    await sandbox.write({
+      'local.yaml': `kind: ImageSetConfiguration
+apiVersion: mirror.openshift.io/v2alpha1
+mirror:
+  operators:
+  - catalog: oci://index
+    targetCatalog: olm/index
+  - catalog: registry.test/olm/other:v1
+    targetCatalogSourceTemplate: source.yaml
+  additionalImages:
+  - name: registry.test/tools/cli:v1
+  - name: oci:image
+    targetRepo: tools/image
+  helm:
+    local:
+    - path: charts/demo.tgz
+`,
+    });
+    const result = await schedule('-c', 'local.yaml');
+    expect(result).toMatchObject({ code: 1, stdout: '' });
+    expect(result.stderr.match(/local\.yaml:\d+:\d+: .*(?= is a local path, which no pod has)/g)).toEqual([
+      'local.yaml:5:5: catalog "oci://index"',
+      'local.yaml:7:5: template "source.yaml"',
+      'local.yaml:11:5: image "oci:image"',
+      'local.yaml:15:7: chart "charts/demo.tgz"',
+    ]);
+  });
+});
+
 describe('opmate mirror --dry-run with a lock', () => {
   it('lists the images of an archive or lock, and copies nothing', async () => {
     const target = await startRegistry({ directory: at('untouched') });

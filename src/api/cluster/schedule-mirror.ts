@@ -1,13 +1,16 @@
 import { computeDigest } from '../../core/digest.js';
-import { UsageError } from '../../core/errors.js';
+import { UsageError, invalidValue } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { decodeFile } from '../../document/document.js';
 import { readInputFile } from '../../files/read-file.js';
+import { labelFault, subdomainFault } from '../../kube/names.js';
+import { canonicalQuantity } from '../../kube/quantity.js';
 import { isObjectName } from '../../mirror/image-set/image-set-resources.js';
 import { readImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
 import { encodeLock, planOf } from '../../mirror/lock/encode-lock.js';
 import { type ScheduleOptions, encodeSchedule } from '../../mirror/schedule/schedule-manifests.js';
 import type { Session } from '../../source/session.js';
+import { refuseLocalPaths } from '../../mirror/schedule/local-paths.js';
 import { requireShardCount } from '../../mirror/lock/shard.js';
 import { requireRegistry } from '../mirror/destination.js';
 import { findMirrorLock } from '../mirror/find-lock.js';
@@ -43,8 +46,8 @@ const maxNameLength = 52 - '-workspace'.length;
 
 /**
  * Returns the manifests that run `opmate mirror` for the image set in `configFile` on a cluster, as YAML: a CronJob with
- * its workspace, and with `shards` an indexed Job. Throws OpmateError for an invalid configuration, and for a lock of
- * another one.
+ * its workspace, and with `shards` an indexed Job. Throws OpmateError for an invalid configuration, for one with local
+ * paths, and for a lock of another one; UsageError for values that a cluster refuses.
  */
 export async function scheduleMirror(
   configFile: string,
@@ -67,9 +70,10 @@ export async function scheduleMirror(
     throw new UsageError(`schedule ${quoteGo(schedule)}: not a schedule`, {
       hint: "use cron fields, such as '0 3 * * *'",
     });
+  requireValues({ namespace, secret, storage });
   const bytes = await readInputFile(configFile, session);
   const configuration = decodeFile(bytes, configFile);
-  readImageSetConfiguration(configuration, configFile);
+  refuseLocalPaths(readImageSetConfiguration(configuration, configFile));
   const named = { name, namespace, image, schedule, secret, storage, configuration, toArguments };
   requireRegistry(destination);
   if (shards !== undefined) requireShardCount(shards);
@@ -84,4 +88,20 @@ export async function scheduleMirror(
     });
   const lock = { count: shards, lock: encodeLock(found.lock), plan: planOf(found.lock) };
   return encodeSchedule({ ...named, shards: lock });
+}
+
+/** Throws UsageError for names and a size that a cluster refuses. */
+function requireValues({
+  namespace,
+  secret,
+  storage,
+}: Pick<ScheduleOptions, 'namespace' | 'secret' | 'storage'>): void {
+  const namespaceFault = namespace === undefined ? undefined : labelFault(namespace);
+  if (namespaceFault !== undefined) throw invalidValue('namespace', namespace ?? '', namespaceFault);
+  const secretFault = subdomainFault(secret);
+  // Not `invalidValue`, which hides the values of secrets: this is a name.
+  if (secretFault !== undefined) throw new UsageError(secretFault, { subject: `secret ${quoteGo(secret)}` });
+  const size = canonicalQuantity(storage);
+  if (size === undefined || size === '0' || size.startsWith('-'))
+    throw invalidValue('storage', storage, 'not a positive quantity', { hint: 'use a size such as 10Gi' });
 }

@@ -174,7 +174,12 @@ describe('mirror -c', () => {
         problem: expect.stringContaining('not found') as string,
       }),
     );
-    // What failed again is tried again.
+    const next = `info: next: opmate mirror -c all.yaml --workspace file://${workspace()} --on-error skip-image --retry-failed --use-http docker://${host}/m\n`;
+    expect(partly.stderr).toContain(next);
+    // What failed again is tried again, and is counted if that stops the run.
+    expect(await mirror('all.yaml', '--retry-failed')).toMatchObject({ code: 1 });
+    expect((await audit()).at(-1)).toMatchObject({ event: 'ended', result: 'failed', failed: 1 });
+    expect(await mirror('all.yaml', '--on-error=skip-image')).toMatchObject({ code: 4 });
     expect(await mirror('all.yaml', '--on-error=skip-image', '--retry-failed')).toMatchObject({ code: 4 });
     const failedDigest = gone;
     gone = undefined;

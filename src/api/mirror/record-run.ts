@@ -35,7 +35,7 @@ export async function recordRun<T extends Result>(
   const { options, transfer } = run;
   const recorded: ImageSetRun = {
     ...run,
-    transfer: { ...transfer, onCopied: copies.add },
+    transfer: { ...transfer, onCopied: copies.add, onFailed: copies.addFailed },
     options: {
       ...options,
       onPlanned: (plan) => {
@@ -64,7 +64,7 @@ export async function recordRun<T extends Result>(
     await trail.end({ images, failed: missing.length + failed.length, blobs, bytes, plan });
     return { ...result, plan };
   } catch (error) {
-    if (isRecorded) await trail.fail(error, copies.getCount());
+    if (isRecorded) await trail.fail(error, copies.getCount(), copies.getFailedCount());
     throw error;
   }
 }
@@ -73,6 +73,7 @@ export async function recordRun<T extends Result>(
 function createCopyLog({ destination: { target } }: ImageSetRun, trail: RunTrail) {
   const verdicts = new Map<string, LockedImage['verification']>();
   let count = 0;
+  const failed = new Set<string>();
   function addImage(image: string, digest: string, from: string): void {
     count++;
     const verification = verdicts.get(image);
@@ -81,6 +82,7 @@ function createCopyLog({ destination: { target } }: ImageSetRun, trail: RunTrail
   return {
     add: ({ sourceName, targetName }: NamedTransfer, digest: string) =>
       addImage(targetName, digest, sourceName),
+    addFailed: ({ targetName }: NamedTransfer) => void failed.add(targetName),
     /** Adds the images of an archive. */
     addArchived(lock: ImageSetLock): void {
       for (const image of withoutHeld(lock).images)
@@ -90,6 +92,7 @@ function createCopyLog({ destination: { target } }: ImageSetRun, trail: RunTrail
       for (const image of images) verdicts.set(getTargetName(image, target), image.verification);
     },
     getCount: () => count,
+    getFailedCount: () => failed.size,
   };
 }
 
@@ -161,9 +164,9 @@ export class RunTrail {
   }
 
   /** Ends a run that failed with an error, which matters more than one of the trail. */
-  async fail(error: unknown, images: number): Promise<void> {
+  async fail(error: unknown, images: number, failed = 0): Promise<void> {
     const problem = error instanceof CancelledError ? 'interrupted' : getMessage(error);
-    const amounts = { images, failed: 0, blobs: 0, bytes: 0 };
+    const amounts = { images, failed, blobs: 0, bytes: 0 };
     this.add({ event: 'ended', result: 'failed', ...amounts, problem: redactUrls(problem) });
     await this.flush().catch(ignoreFileFaults);
   }

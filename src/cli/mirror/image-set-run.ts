@@ -189,10 +189,11 @@ function finishMapping(
 
 function finishRun(
   context: CommandContext,
-  { options: { output, from } }: ImageSetRequest,
+  request: ImageSetRequest,
   result: WithPaths<WithPlan<MirrorResult>>,
   session: CommandSession,
 ): Promise<number> {
+  const { output, from } = request.options;
   const { report, removedBundles, removed, resources, waiting, plan, paths } = result;
   const place = paths?.resources ?? '';
   session.logger.log('info', describeResources(resources, place));
@@ -215,8 +216,16 @@ function finishRun(
     dryRun: false,
     removedBundles,
     next,
+    retry: getRetryCommand(request),
     results,
   });
+}
+
+/** Returns the command that tries skipped images again; undefined for an archive, which is copied as it is. */
+function getRetryCommand({ options, target }: ImageSetRequest): string | undefined {
+  if (options.from !== undefined) return undefined;
+  // A locked run is continued by the same command.
+  return getCopyCommand({ options, target }, { retryFailed: options.locked !== true });
 }
 
 function finishArchive(

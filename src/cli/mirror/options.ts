@@ -52,8 +52,8 @@ export async function writeTo(
 }
 
 /**
- * Prints the report in the selected format and logs the total unless `isReported`, with `next`, the command that usually
- * follows. Returns the exit code.
+ * Prints the report in the selected format and logs the total unless `isReported`, with the command that usually follows:
+ * `next`, or `retry` if images were lost. Returns the exit code.
  */
 export async function finishTransfer(
   context: CommandContext,
@@ -68,6 +68,8 @@ export async function finishTransfer(
     /** Names of the bundles that were removed from catalogs. */
     removedBundles?: readonly string[] | undefined;
     next?: string | undefined;
+    /** Command that tries the images again that were lost. */
+    retry?: string | undefined;
     /** Further fields of the JSON report. */
     results?: JsonObject | undefined;
   },
@@ -89,7 +91,8 @@ export async function finishTransfer(
         : `, ${count(removedBundles.length, 'bundle')} removed: ${removedBundles.join(', ')}`;
     logger.log('error', `${count(lost, 'image')} not ${what}${reasons}${removed}`);
   }
-  if (options.next !== undefined && lost === 0) logger.log('info', `next: ${options.next}`);
+  const next = lost > 0 ? options.retry : options.next;
+  if (next !== undefined) logger.log('info', `next: ${next}`);
   logger.close();
   if (options.output === undefined) return lost > 0 ? exitCodes.partly : exitCodes.done;
   const lines = done.map(({ transfer, digest }) => `${digest} ${transfer.targetName}\n`);

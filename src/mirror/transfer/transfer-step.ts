@@ -176,6 +176,7 @@ async function attempt<T extends Transfer, R>(
     const { file, line } = transfer.place ?? {};
     const named = addImageName(error, transfer, hints.unreachable);
     const placed = file === undefined ? named : addContext(named, { file, line });
+    options.onFailed?.(transfer);
     if (isFatal(placed)) throw placed;
     failures.add(placed, transfer);
     return placed;

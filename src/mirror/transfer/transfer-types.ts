@@ -98,6 +98,8 @@ export interface TransferOptions {
   referrers?: boolean | undefined;
   /** Called with each image once it is copied. */
   onCopied?: ((transfer: NamedTransfer, digest: string) => void) | undefined;
+  /** Called with each failed image, also with one that ends the copy; again if a later step fails for it. */
+  onFailed?: ((transfer: NamedTransfer) => void) | undefined;
   /** Looks up each image at its source, and copies none. */
   dryRun?: boolean | undefined;
 }

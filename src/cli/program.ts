@@ -6,6 +6,7 @@ import { quoteGo } from '../core/go-json-quote.js';
 import { CommandLine, type CommandLineEvents, findCommand } from './command/command-line.js';
 import type { GlobalOptions } from './command/global-flags.js';
 import { wrapExample } from './command/help-format.js';
+import { wrongUsage } from './command/wrong-usage.js';
 import type { CommandContext } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { commandPath, helpFor, helpText, unknownCommand } from './help.js';
@@ -188,16 +189,6 @@ function usageCode(commandLine: CommandLine, command: Command, args: readonly st
   if (commandLine.findTool(command) === undefined) return exitCodes.usage;
   const own = commandLine.findDeclaration(command)?.ownOptions ?? [];
   return args.some((arg) => own.includes(arg)) ? exitCodes.usage : exitCodes.failed;
-}
-
-/** Returns the error for words that commander refuses; the flag that it suggests becomes part of the hint. */
-function wrongUsage({ message }: CommanderError, help: string): UsageError {
-  const [, problem = message, suggestion] =
-    /^(?:error: )?([^]*?)(?:\n\(Did you mean (?:one of )?([^?]*)\?\))?$/.exec(message) ?? [];
-  const hint = suggestion === undefined ? help : `did you mean ${suggestion}? ${help}`;
-  // commander quotes words with apostrophes, and an unknown option with its value, which may be a secret.
-  const quoted = problem.replace(/'([^']*)'/g, '"$1"').replace(/^(unknown option "-[^=]*)=.*"$/s, '$1"');
-  return new UsageError(quoted, { hint });
 }
 
 /** Returns the command line of opmate: every command by name, loaded when it is named. */

@@ -1,10 +1,15 @@
 import { access, readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { loadAll } from 'js-yaml';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startRegistry } from '../../src/serve/registry/registry.js';
 import { useSandbox } from '../support/command-line.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
+
+interface CronJob {
+  spec: { jobTemplate: { spec: { template: { spec: { containers: [{ args: string[] }] } } } } };
+}
 
 const sandbox = useSandbox();
 const at = (...names: string[]): string => path.join(sandbox.work, ...names);
@@ -147,6 +152,32 @@ describe('opmate mirror schedule', () => {
     const result = await schedule(...args);
     expect(result).toMatchObject({ code: 2, stdout: '' });
     expect(result.stderr).toContain(message);
+  });
+
+  it.each([
+    [['--run-flag=--prone=30d'], '--run-flag: unknown option "--prone"\nhint: did you mean --prune?'],
+    [['--run-flag=prune=30d'], '--run-flag: "prune=30d" is not a flag\nhint: use --run-flag=--NAME=VALUE'],
+    [['--run-flag=--prune=30d'], '--run-flag: --prune needs --yes'],
+    [['--run-flag=--yes'], '--run-flag: --yes: needs --prune'],
+    [['--use-http', '--run-flag=--skip-tls-verify'], '--run-flag: invalid flag combination'],
+    [['--ca-file', 'ca.pem'], 'hint: mount it in the pods, and use --run-flag=--ca-file=PATH'],
+    [['--prune=30d'], '--prune: not a flag of the schedule\nhint: use --run-flag=--prune=VALUE'],
+    [['--authfile', 'auth.json'], 'hint: create a Secret of it, and name that with --secret'],
+  ])('refuses flags of which no run would come: %j', async (args, message) => {
+    const result = await schedule(...args);
+    expect(result).toMatchObject({ code: 2, stdout: '' });
+    expect(result.stderr).toContain(message);
+  });
+
+  it('passes flags to the runs, those for registries too', async () => {
+    for (const name of ['--use-http', '--skip-tls-verify']) {
+      const result = await schedule(name, '--run-flag=--yes', '--run-flag=--prune');
+      expect(result).toMatchObject({ code: 0 });
+      const [, , job] = loadAll(result.stdout) as [unknown, unknown, CronJob];
+      const { args } = job.spec.jobTemplate.spec.template.spec.containers[0];
+      const place = args.indexOf('docker://registry.test/olm');
+      expect(args.slice(place + 1)).toEqual(['--log-format', 'json', name, '--yes', '--prune']);
+    }
   });
 
   it('names every local path of the configuration, which no pod has', async () => {

@@ -1,14 +1,15 @@
-import { Argument as CommanderArgument, Command, Option } from 'commander';
+import { Argument as CommanderArgument, Command, CommanderError, Option } from 'commander';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import type { CommandContext } from '../context.js';
 import { helpWidth } from './prepared-output.js';
-import type { AnyCommand, Argument, LoadedCommands } from './declaration.js';
+import type { AnyCommand, Argument, CheckedCall, LoadedCommands } from './declaration.js';
 import { type Flag, type Flags, flagGroups } from './flags.js';
 import { helpFormat } from './help-format.js';
 import { missingFlag } from './require-flag.js';
 import { checkGlobalOptions, globalFlags } from './global-flags.js';
 import type { CommandNode, CommandTree } from './tree.js';
+import { wrongUsage } from './wrong-usage.js';
 
 /** Commands whose first example is in the help of the program. */
 const rootExamples = ['list channels', 'catalog doctor', 'mirror plan', 'view'];
@@ -19,8 +20,8 @@ export interface CommandLineEvents {
   print(text: string): void;
   /** Called with a command before its flags are read. */
   onCommand(command: Command): void;
-  /** Runs a command, whose call is complete. */
-  run(work: () => Promise<number | void>): Promise<void>;
+  /** Runs a command, whose call is complete; `check` only reads and checks its values. */
+  run(work: () => Promise<number | void>, check: () => CheckedCall): Promise<void>;
 }
 
 /** Command tree in commander. Names are known from the start; `load` adds flags and arguments of a command. */
@@ -28,10 +29,12 @@ export class CommandLine implements LoadedCommands {
   readonly program: Command;
   readonly #nodes = new Map<Command, CommandNode>();
   readonly #loaded = new Map<Command, AnyCommand>();
+  readonly #tree: CommandTree;
   readonly #context: CommandContext;
   readonly #events: CommandLineEvents;
 
   constructor(name: string, tree: CommandTree, context: CommandContext, events: CommandLineEvents) {
+    this.#tree = tree;
     this.#context = context;
     this.#events = events;
     this.program = new Command(name);
@@ -147,26 +150,47 @@ export class CommandLine implements LoadedCommands {
     return this.#nodes.get(group)?.referenceCommand;
   }
 
+  async check(words: readonly string[]): Promise<CheckedCall> {
+    let checked: CheckedCall = { args: [], options: {} };
+    const none = (): void => undefined;
+    // commander keeps the values of a parse, so that another one needs a tree of its own.
+    const { program } = new CommandLine(this.program.name(), this.#tree, this.#context, {
+      print: none,
+      onCommand: none,
+      run: async (_work, check) => void (checked = await Promise.resolve(check())),
+    });
+    try {
+      await program.parseAsync([...words], { from: 'user' });
+    } catch (error) {
+      throw error instanceof CommanderError ? wrongUsage(error) : error;
+    }
+    return checked;
+  }
+
+  #readCall(command: Command, declaration: AnyCommand) {
+    const raw = command.optsWithGlobals<Record<string, unknown>>();
+    const flags: Flags = { ...globalFlags, ...declaration.inherits, ...declaration.flags };
+    const options = getValues(flags, raw);
+    checkGlobalOptions(options);
+    refuseEmptyPaths(flags, raw);
+    const tool = this.findTool(command);
+    const args = command.processedArgs as never;
+    const names = command.registeredArguments.map((item, index) => [`<${item.name()}>`, args[index]]);
+    checkCombinations(flags, options, Object.fromEntries(names), tool);
+    return { context: this.#context, commands: this, tool, args, options };
+  }
+
   #run(command: Command, declaration: AnyCommand): Promise<void> {
+    const readCall = () => this.#readCall(command, declaration);
     return this.#events.run(async () => {
-      const raw = command.optsWithGlobals<Record<string, unknown>>();
-      const flags: Flags = { ...globalFlags, ...declaration.inherits, ...declaration.flags };
-      const options = getValues(flags, raw);
-      checkGlobalOptions(options);
-      refuseEmptyPaths(flags, raw);
-      const tool = this.findTool(command);
-      const args = command.processedArgs as never;
-      const names = command.registeredArguments.map((item, index) => [`<${item.name()}>`, args[index]]);
-      checkCombinations(flags, options, Object.fromEntries(names), tool);
-      const context = this.#context;
-      const call = { context, commands: this, tool, args, options };
+      const call = readCall();
       if (declaration.runInSession === undefined) return declaration.run?.(call);
       const { useSession } = await import('../session.js');
-      const read = declaration.readOptions?.(call) ?? options;
-      return useSession(context, read, async (session) =>
+      const read = declaration.readOptions?.(call) ?? call.options;
+      return useSession(this.#context, read, async (session) =>
         declaration.runInSession?.({ ...call, options: read, session }),
       );
-    });
+    }, readCall);
   }
 }
 

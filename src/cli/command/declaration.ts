@@ -40,6 +40,14 @@ export interface LoadedCommands {
   loadBelow(command: Command, options?: { deeply?: boolean }): Promise<void>;
   /** Loads the commands of a line and returns the last one. */
   loadNamed(words: readonly string[]): Promise<Command>;
+  /** Reads a command line without running its command. Throws UsageError for one that is refused. */
+  check(words: readonly string[]): Promise<CheckedCall>;
+}
+
+/** Values of a command line whose command was not run. */
+export interface CheckedCall {
+  readonly args: readonly unknown[];
+  readonly options: Readonly<Record<string, unknown>>;
 }
 
 interface Call<A extends readonly Argument[], F extends Flags, G extends Flags> {

@@ -334,6 +334,24 @@ describe('opmate mirror --config', () => {
     expect(locked.stderr).toContain('images omitted, as they could not be read: 1 (mirror without --locked');
   });
 
+  it('words the failure of a plan without images as that of a plan, without the flag that is set', async () => {
+    const head = 'kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n';
+    const images = `  additionalImages:\n  - name: ${source.host}/acme/none:v1\n  - name: ${source.host}/acme/none:v2\n`;
+    await sandbox.write({ 'none.yaml': head + images });
+    const args = ['-c', 'none.yaml', registry(), workspace('none'), '--use-http', '--on-error=skip-image'];
+    const planned = await sandbox.run(['mirror', 'plan', ...args]);
+    expect(planned).toMatchObject({ code: 1, stdout: '' });
+    expect(planned.stderr).toContain(
+      'error: nothing planned: 2 images failed, the lock stays unchanged\nhint: check the name and tag\n',
+    );
+    const mirrored = await sandbox.run(['mirror', ...args]);
+    expect(mirrored.stderr).toContain(
+      'error: nothing mirrored: 2 images failed, lock and cluster resources stay unchanged\nhint: check the name and tag\n',
+    );
+    const help = await sandbox.run(['mirror', 'plan', '--help']);
+    expect(help.stdout).toContain('--on-error <action>');
+  });
+
   it('stops at the first unavailable image, and tags no catalog', async () => {
     await sandbox.write({ 'stop.yaml': configOf() + '    full: true\n' });
     const gone = operators.digests.get('acme/app:1.1.0') as string;

@@ -123,6 +123,11 @@ const configuredHints = {
   missing: 'check the name and tag, or omit it with mirror.onError skip-image',
   unreachable: 'exclude it with blockedImages, or skip it with mirror.onError skip-image',
 };
+/** Hints where images are skipped already. */
+const skippingHints = {
+  missing: 'check the name and tag',
+  unreachable: 'make the registry reachable, or exclude it with blockedImages',
+};
 const lockedHints = {
   missing: 'plan again: the lock pins an image that is gone',
   unreachable: 'make the registry reachable, or plan again without the image',
@@ -154,7 +159,7 @@ export function prepareRun(
       imageTimeoutMs,
       maxPerRegistry: resolveMaxPerRegistry(options),
       continueOnError: onError !== 'stop',
-      hints: locked ? lockedHints : configuredHints,
+      hints: locked ? lockedHints : onError === 'stop' ? configuredHints : skippingHints,
     },
     configFile,
     destination: place,

@@ -28,7 +28,7 @@ import { writeResources, writeMapping, renderResources } from './write-results.j
 export async function planSources(run: ImageSetRun): Promise<PlannedRun> {
   const { config, digest } = await readConfiguration(run);
   const { destination } = run;
-  return withMirror(run, config, undefined, async (mirror, plan) => {
+  return withMirror(run, config, { isPlan: true }, async (mirror, plan) => {
     const templates = await readTemplates(run, config);
     renderResources(run, plan, templates);
     await mirror.prepare();
@@ -73,7 +73,7 @@ export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
   const templates = await readTemplates(run, config);
   await requireTargetAccess(run, findFirstRepository(config));
   const retry = await readRetry(run, digest);
-  return withMirror(run, config, retry, async (mirror, plan) => {
+  return withMirror(run, config, { retry }, async (mirror, plan) => {
     // Invalid resource names are errors before anything is copied.
     renderResources(run, plan, templates);
     await mirror.prepare();
@@ -94,7 +94,7 @@ export async function archiveSources(run: ImageSetRun): Promise<MirrorArchive> {
   const { config, digest } = await readConfiguration(run);
   // An unusable base is an error before anything is read.
   await readBase(run);
-  return withMirror(run, config, undefined, async (mirror, plan) => {
+  return withMirror(run, config, {}, async (mirror, plan) => {
     const templates = await readTemplates(run, config);
     renderResources(run, plan, templates);
     await mirror.prepare();
@@ -116,7 +116,7 @@ export async function archiveSources(run: ImageSetRun): Promise<MirrorArchive> {
 async function withMirror<T>(
   run: ImageSetRun,
   config: ImageSetConfiguration,
-  retry: Retry | undefined,
+  { retry, isPlan }: { retry?: Retry | undefined; isPlan?: boolean },
   work: (mirror: ImageSetMirror, plan: ImageSetPlan) => Promise<T>,
 ): Promise<T> {
   const { session, transfer, options } = run;
@@ -126,7 +126,16 @@ async function withMirror<T>(
   const mirrored = retry?.mirrored;
   return withPlan(run, config, retry, async (plan) =>
     withOpen(
-      new ImageSetMirror(plan, { target, session, transfer, onError, signatures, previous, mirrored }),
+      new ImageSetMirror(plan, {
+        target,
+        session,
+        transfer,
+        onError,
+        isPlan,
+        signatures,
+        previous,
+        mirrored,
+      }),
       (mirror) => work(mirror, plan),
     ),
   );

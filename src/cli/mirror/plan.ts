@@ -29,9 +29,20 @@ export const command = defineCommand({
     config: required(text('file', 'ImageSetConfiguration file', { short: 'c', group: 'Input' })),
     base: text('file', 'with file://: omit content of this archive or inventory', { group: 'Input' }),
     ...imageSetFlags,
+    onError: { ...mirrorFlags.onError, summary: 'action for images that cannot be read', excludes: [] },
     output: outputFormat(['text', 'json'], { default: 'text' }),
   },
-  commonFlags: ['config', 'locked', 'base', 'workspace', 'lock', 'output', 'dependencies', 'helmCharts'],
+  commonFlags: [
+    'config',
+    'locked',
+    'base',
+    'workspace',
+    'lock',
+    'output',
+    'dependencies',
+    'helmCharts',
+    'onError',
+  ],
   examples: {
     'Show the size of a mirror run, and write the lock':
       'opmate mirror plan -c imageset.yaml docker://registry.example.com/mirror',

@@ -44,6 +44,8 @@ interface ImageSetMirrorOptions {
   session: SourceSession;
   transfer: TransferOptions;
   onError: OnError;
+  /** Plans only, which is worded so in errors; default false. */
+  isPlan?: boolean | undefined;
   /** Lock of the last run to the target; its content is kept if this run skips it. */
   previous?: ImageSetLock | undefined;
   /** Copies signatures and other referrers too. */
@@ -67,16 +69,16 @@ interface ImageSetReport extends TransferReport {
 
 type PinStep = StepFaults & { pinned: PinnedTransfer[] };
 
-/** The failure of a run that skipped everything. */
+/** The failure of a run, or plan, that skipped everything. */
 export class NothingMirroredError extends OpmateError {
   override readonly name: string = 'NothingMirroredError';
   readonly report: ImageSetReport;
   constructor(
     problem: string,
-    { code, hint, cause }: Pick<OpmateError, 'code'> & { hint: string; cause: OpmateError },
+    { code, ...details }: Pick<OpmateError, 'code'> & { subject: string; hint: string; cause: OpmateError },
     report: ImageSetReport,
   ) {
-    super(code, problem, { subject: 'nothing mirrored', hint, cause });
+    super(code, problem, details);
     this.report = report;
   }
 }
@@ -159,9 +161,13 @@ export class ImageSetMirror {
     if (results.length > 0 || first === undefined) return;
     const { code, hint = 'correct these failures, and repeat the run' } = first;
     const failed = count(errors.length, 'image');
+    const [subject, unchanged] =
+      this.options.isPlan === true
+        ? ['nothing planned', 'the lock stays unchanged']
+        : ['nothing mirrored', 'lock and cluster resources stay unchanged'];
     throw new NothingMirroredError(
-      `${failed} failed, lock and cluster resources stay unchanged`,
-      { code, hint, cause: combineErrors(errors) },
+      `${failed} failed, ${unchanged}`,
+      { code, subject, hint, cause: combineErrors(errors) },
       this.report(),
     );
   }

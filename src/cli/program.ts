@@ -3,7 +3,7 @@ import { addContext } from '../core/diagnostics-error.js';
 import { ownVersion } from '../api/own-process.js';
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
-import { CommandLine, type CommandLineEvents, findCommand } from './command/command-line.js';
+import { CommandLine, type CommandLineEvents, findCommand, findReached } from './command/command-line.js';
 import type { GlobalOptions } from './command/global-flags.js';
 import { wrapExample } from './command/help-format.js';
 import { wrongUsage } from './command/wrong-usage.js';
@@ -135,7 +135,7 @@ async function explainUsage(
     const noun = unexpected.length === 1 ? 'argument' : 'arguments';
     return new UsageError(`unexpected ${noun} ${unexpected.join(', ')}`, { hint: help });
   }
-  return wrongUsage(error, `${instead}${help}`);
+  return wrongUsage(error, reached, `${instead}${help}`);
 }
 
 /** Returns the commands that fit the working directory, for a call without arguments. */
@@ -155,13 +155,6 @@ function wantsAllHelp(args: readonly string[]): boolean {
 function asLongFlags(command: Command, args: readonly string[]): readonly string[] {
   if (command.name() !== 'probe') return args;
   return args.map((arg) => arg.replace(/^-(?=[a-z][a-z-]+(?:=|$))/, '--'));
-}
-
-/** Returns the command that commander parsed last: an argument may have the name of a command. */
-function findReached(command: Command): Command {
-  const [word] = command.args;
-  const next = word === undefined ? undefined : findCommand(command, word);
-  return next === undefined ? command : findReached(next);
 }
 
 /**

@@ -162,7 +162,7 @@ export class CommandLine implements LoadedCommands {
     try {
       await program.parseAsync([...words], { from: 'user' });
     } catch (error) {
-      throw error instanceof CommanderError ? wrongUsage(error) : error;
+      throw error instanceof CommanderError ? wrongUsage(error, findReached(program)) : error;
     }
     return checked;
   }
@@ -197,6 +197,13 @@ export class CommandLine implements LoadedCommands {
 /** Returns the direct subcommand with a name or alias. */
 export function findCommand(command: Command, word: string): Command | undefined {
   return command.commands.find((sub) => sub.name() === word || sub.aliases().includes(word));
+}
+
+/** Returns the command that commander parsed last: an argument may have the name of a command. */
+export function findReached(command: Command): Command {
+  const [word] = command.args;
+  const next = word === undefined ? undefined : findCommand(command, word);
+  return next === undefined ? command : findReached(next);
 }
 
 function addFlags(command: Command, flags: Flags, showsAlpha: boolean): void {

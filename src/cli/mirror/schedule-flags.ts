@@ -1,11 +1,10 @@
 import { addContext } from '../../core/diagnostics-error.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
-import { NameIndex } from '../../core/suggest.js';
 import { longName } from '../command/command-line.js';
 import type { LoadedCommands } from '../command/declaration.js';
 import type { Flags } from '../command/flags.js';
-import { globalFlags, registryFlags } from '../command/global-flags.js';
+import { registryFlags } from '../command/global-flags.js';
 import { flagsWithoutEffect, mirrorFlags } from './flags.js';
 
 /** Global flags that a pod needs no file for. */
@@ -63,15 +62,6 @@ export async function checkRun(words: readonly string[], commands: LoadedCommand
     }
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    throw addContext(error, { subject: '--run-flag', hint: suggestFlag(error.message) });
+    throw addContext(error, { subject: '--run-flag' });
   }
-}
-
-/** Returns a hint for an unknown flag: commander compares names with their values. */
-function suggestFlag(message: string): string | undefined {
-  const [, name] = /^unknown option "(--[^"]*)"/.exec(message) ?? [];
-  const flags: Flags = { ...globalFlags, ...mirrorFlags };
-  const shown = Object.keys(flags).filter((key) => flags[key]?.hidden !== true);
-  const near = name === undefined ? undefined : new NameIndex(shown.map(longName)).nearest(name);
-  return near === undefined ? undefined : `did you mean ${near}?`;
 }

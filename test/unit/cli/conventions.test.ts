@@ -264,6 +264,16 @@ describe('an option without a command', () => {
   });
 });
 
+describe('an unknown option with a value', () => {
+  it('leads to a similar one, and its value is not shown', async () => {
+    const { code, stderr } = await opmate('mirror', '--prone=30d', 'docker://registry.test');
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: 'error: unknown option "--prone"\nhint: did you mean --prune? see opmate mirror --help\n',
+    });
+  });
+});
+
 describe('a reference in place of a command', () => {
   it.each([
     ['list', 'catalog.yaml', 'list packages'],

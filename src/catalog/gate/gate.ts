@@ -52,6 +52,11 @@ export async function placeVerdicts(
   return placed;
 }
 
+/** Returns the finding for a fragment without packages. */
+export function missingPackage(): CatalogDiagnostic {
+  return createFault('package', 'no olm.package', { hint: 'add an olm.package blob' });
+}
+
 /** Returns why a fragment cannot be compared with an index: errors in its blobs, or no packages. */
 export function findUncomparable({ facts, faults }: GateContent): CatalogDiagnostic[] {
   const findings: CatalogDiagnostic[] = faults.map(({ message, file, line }) => ({
@@ -59,8 +64,7 @@ export function findUncomparable({ facts, faults }: GateContent): CatalogDiagnos
     file,
     line,
   }));
-  if (findings.length === 0 && facts.packages.length === 0)
-    findings.push(createFault('package', 'no olm.package', { hint: 'add an olm.package blob' }));
+  if (findings.length === 0 && facts.packages.length === 0) findings.push(missingPackage());
   return findings;
 }
 

@@ -8,7 +8,7 @@ import {
   openShiftMilestones,
 } from '../../core/openshift-version.js';
 import { validateCatalog } from '../../graph/validate.js';
-import { GateReport, type GateVerdict } from './gate.js';
+import { GateReport, type GateVerdict, missingPackage } from './gate.js';
 import type { GateProfile } from './gate-profile.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
 import type { GateBundle, GateContent } from './gate-content.js';
@@ -63,7 +63,7 @@ export function validateFragment(fragment: GatedFragment, profile: GateProfile):
     const first = fault?.message ?? problem?.problem ?? message;
     fail('validate', `the catalog is invalid: ${first}`, 'run api.validate', place);
   }
-  if (content.facts.packages.length === 0) fail('package', 'no olm.package', 'add an olm.package blob');
+  if (content.facts.packages.length === 0) report.add(missingPackage());
   if (version === 'unreadable' || version === 'none') {
     const reason = version === 'none' ? 'no OpenShift version' : 'the OpenShift version is not a number';
     const problem = `metadata of bundles is not checked: ${reason}`;

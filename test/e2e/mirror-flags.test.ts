@@ -141,6 +141,11 @@ describe('opmate mirror schedule', () => {
       ...args,
       'docker://registry.test/olm',
     ]);
+  const isRefused = async (args: string[], message: string): Promise<void> => {
+    const result = await schedule(...args);
+    expect(result).toMatchObject({ code: 2, stdout: '' });
+    expect(result.stderr).toContain(message);
+  };
 
   it.each([
     [['-n', 'Bad_NS'], 'namespace "Bad_NS": not a DNS-1123 label'],
@@ -148,11 +153,7 @@ describe('opmate mirror schedule', () => {
     [['--storage', '10Gx'], 'storage "10Gx": not a positive quantity\nhint: use a size such as 10Gi'],
     [['--storage=-1Gi'], 'storage "-1Gi": not a positive quantity'],
     [['--storage', '0'], 'storage "0": not a positive quantity'],
-  ])('refuses what a cluster refuses: %j', async (args, message) => {
-    const result = await schedule(...args);
-    expect(result).toMatchObject({ code: 2, stdout: '' });
-    expect(result.stderr).toContain(message);
-  });
+  ])('refuses what a cluster refuses: %j', isRefused);
 
   it.each([
     [['--run-flag=--prone=30d'], '--run-flag: unknown option "--prone"\nhint: did you mean --prune?'],
@@ -163,11 +164,7 @@ describe('opmate mirror schedule', () => {
     [['--ca-file', 'ca.pem'], 'hint: mount it in the pods, and use --run-flag=--ca-file=PATH'],
     [['--prune=30d'], '--prune: not a flag of the schedule\nhint: use --run-flag=--prune=VALUE'],
     [['--authfile', 'auth.json'], 'hint: create a Secret of it, and name that with --secret'],
-  ])('refuses flags of which no run would come: %j', async (args, message) => {
-    const result = await schedule(...args);
-    expect(result).toMatchObject({ code: 2, stdout: '' });
-    expect(result.stderr).toContain(message);
-  });
+  ])('refuses flags of which no run would come: %j', isRefused);
 
   it('passes flags to the runs, those for registries too', async () => {
     for (const name of ['--use-http', '--skip-tls-verify']) {

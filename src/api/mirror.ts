@@ -77,8 +77,9 @@ export async function mirrorImageSet(
 }
 
 /**
- * Writes the image set in `configFile` into an archive in `DIRECTORY` or `file://DIRECTORY`, for `mirrorArchives` behind an air gap: what a
- * lock pins, or what the sources have now. An interrupted run is continued by the same call. Throws OpmateError.
+ * Writes the image set in `configFile` into an archive in `DIRECTORY` or `file://DIRECTORY`, for `mirrorArchives` behind an
+ * air gap: what a lock pins, or what the sources have now. An interrupted run is continued by the same call. Throws
+ * OpmateError.
  */
 export async function archiveImageSet(
   configFile: string,

@@ -171,7 +171,7 @@ interface Level {
   next: number;
 }
 
-/** Encodes a value of any depth without recursion. Long text is a piece by itself. */
+/** Encodes a value of any depth without recursion. Long texts are pieces of their own. */
 function encodeStepwise(root: EncodableJson, indent: number): string[] {
   const levels: Level[] = [];
   const pieces: string[] = [];

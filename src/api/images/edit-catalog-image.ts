@@ -111,8 +111,8 @@ function requireKept(
 }
 
 /**
- * Removes packages from an index image, with their deprecations; `all` leaves an empty catalog. A package that the index
- * lacks is a warning, with the nearest name: the image is built all the same. Throws OpmateError.
+ * Removes packages from an index image, with their deprecations; `all` leaves an empty catalog. Packages that are not in the
+ * index are warnings with the nearest name, and the image is built without them. Throws OpmateError.
  */
 export async function removePackagesFromImage(
   index: string,

@@ -11,8 +11,7 @@ import { resolveReplacedFile, requireParentDirectory } from '../../files/replace
 import type { Image } from '../../oci/image/image.js';
 import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../../oci/image/image-builder.js';
 import { type OpenedReference, openReference, openTarget } from '../../oci/image/open.js';
-import { getSubject } from '../../oci/image/platform.js';
-import { formatPlatform } from '../../oci/image/platform.js';
+import { formatPlatform, getSubject } from '../../oci/image/platform.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import type { WritableRepository } from '../../oci/registry/repository.js';
 import { type Artifact, attachArtifact } from '../../oci/signatures/attach-artifact.js';

@@ -32,7 +32,8 @@ export interface CatalogImageList extends ImageList {
 
 /**
  * Lists the images that a catalog, or a part of it, needs. The catalog is any reference, the directory of a layout, or
- * the only image of an archive or layout of any kind. `mapCatalogImages` maps the images to a mirror. Throws OpmateError, NOT_FOUND with the nearest name for packages, channels and bundles that the catalog lacks.
+ * the only image of an archive or layout of any kind. `mapCatalogImages` maps the images to a mirror. Throws OpmateError,
+ * NOT_FOUND with the nearest name for packages, channels and bundles that the catalog lacks.
  */
 export async function listImages(
   from: string | { archive: string },

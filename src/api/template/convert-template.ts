@@ -35,7 +35,8 @@ interface OpenedBlobs {
 }
 
 /**
- * Creates a template that renders to a catalog: a file or stream of blobs, or any reference of a catalog. Throws OpmateError with every blob that cannot be converted, with file and line.
+ * Creates a template that renders to a catalog: a file or stream of blobs, or any reference of a catalog. Throws OpmateError
+ * with every blob that cannot be converted, with file and line.
  */
 export async function convertToTemplate(
   input: TemplateInput,

@@ -46,7 +46,8 @@ export class Workspace {
   private readonly replacedFile: string;
 
   /**
-   * Paths are relative to `workingDirectory`, also in messages; `file://` may stand before the directory. Default lock: `working-dir/opmate.lock.json`.
+   * Paths are relative to `workingDirectory`, also in messages; `file://` may stand before the directory. Default lock:
+   * `working-dir/opmate.lock.json`.
    */
   constructor(workingDirectory: string, directory: string, lockPath?: string) {
     this.workingDirectory = workingDirectory;
